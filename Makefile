@@ -1,0 +1,45 @@
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+# Which of the cases beside the repository to run, where they exist: node ids or `-k`/`-m` options for pytest.
+CASES         ?= ../shared/cases
+CASE_SELECTION ?=
+
+.PHONY: run test lint types bench docs clean
+
+run: $(STAMP)
+	$(BIN)/python examples/run.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -q
+	@if [ -d "$(CASES)" ] && [ -n "$(CASE_SELECTION)" ]; then \
+		$(BIN)/python -m pytest -n 2 -q --rootdir="$(CASES)" $(CASE_SELECTION); \
+	fi
+
+lint: $(STAMP)
+	$(BIN)/python -m ruff check .
+	@$(MAKE) --no-print-directory types
+
+# The tree of links shows mypy the import package as it is installed.
+types: $(STAMP)
+	@mkdir -p build/types/gradsmith
+	@find build/types/gradsmith -type l -delete
+	@ln -s $(CURDIR)/runtime/* $(CURDIR)/transpiler $(CURDIR)/cli build/types/gradsmith/
+	$(BIN)/python -m mypy
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+docs: $(STAMP)
+	$(BIN)/python docs/build.py
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

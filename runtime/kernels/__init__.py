@@ -1,0 +1,1 @@
+"""What generated code calls: vectorised mathematics and BLAS, written for Numba."""

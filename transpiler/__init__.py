@@ -1,0 +1,1 @@
+"""Source in, source out: reads NumPy functions, differentiates and batches them, and writes Python."""

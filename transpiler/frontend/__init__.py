@@ -1,0 +1,1 @@
+"""From a Python function to IR, by abstract interpretation of its source."""

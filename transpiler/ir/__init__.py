@@ -1,0 +1,1 @@
+"""The intermediate representation: structured, functional, typed."""

@@ -1,0 +1,1 @@
+"""The operation table: one entry an operation, holding all of its rules."""

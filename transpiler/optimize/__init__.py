@@ -1,0 +1,1 @@
+"""Passes that make IR smaller and cheaper without changing its meaning."""

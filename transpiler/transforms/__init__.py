@@ -1,0 +1,1 @@
+"""IR to IR: forward mode, reverse mode, batching."""
