@@ -61,10 +61,6 @@ _code("E105", "The source cannot be parsed", ValueError, """
 The text given with `source=` or the file named on the command line is not valid Python. The caret is where Python's
 own parser stopped.
 """)
-_code("E106", "Several functions fit", ValueError, """
-Two functions on the same line compile to the same code but differ in their source, and nothing tells them apart.
-Put them on lines of their own or give them names with `def`.
-""")
 _code("E110", "A statement that is not supported", NotImplementedError, """
 The statement has no meaning that can be differentiated or compiled: `try`, `with`, `import`, `class`, `del`,
 `global`, `async` and the like inside a transpiled function. Move it out of the function and pass in what it made.
