@@ -1,6 +1,6 @@
 """IR as text.  `parse` reads it back: `show(parse(show(f))) == show(f)`.
 
-    func sum_logistic(x: f64[n], k: i64) -> (f64) where k >= 0:
+    func f(x: f64[n], k: i64) -> (f64, f64[k]) where k >= 0:
       a: f64[n] = negative(x)
       s: f64 = sum(a) {axes=(0,)}
       p: bool = less(s, 1.0:f64)
@@ -12,7 +12,7 @@
       y: f64 = for i: i64 in 0 .. k step 1 carry (acc: f64 = t) parallel:
         u: f64 = call helper(acc)
         yield u
-      return y
+      return y, 0.0:f64[k]
 
 `where` states what is known of a size other than the usual, which is to be at least 2.
 """

@@ -1,4 +1,6 @@
 import math
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from gradsmith.transpiler.ir.nodes import Block, Check, Const, For, Func, If, Le
 from gradsmith.transpiler.ir.parse import ParseError, parse, parse_func, parse_module
 from gradsmith.transpiler.ir.show import show
 from gradsmith.transpiler.ir.types import BOOL, F64, I64, Type
+
+show_module = sys.modules[show.__module__]
 
 
 class Anything:
@@ -180,6 +184,13 @@ func f(x: f64[ n , 3 ]):   # results are left out
     assert [I64, F64, BOOL] == [a.type for a in func.body.stmts[0].args]
     assert Type("float64", (n, 3)) == func.params[0].type
     assert "func f(x: f64[n,3]) -> (f64, i64):" in show(func)
+
+
+def test_the_example_of_the_module_is_true(monkeypatch):
+    for name in ("negative", "sum", "less"):
+        monkeypatch.setitem(registry.OPERATIONS, name, Anything(name))
+    example = textwrap.dedent(show_module.__doc__.split("\n\n")[1]) + "\n"
+    assert example == show(parse(example))
 
 
 def test_locations_are_comments():
