@@ -1,0 +1,268 @@
+"""The IR on one page: funcs of statements over values, in SSA form with structured control flow.
+
+    Func     name, params, body                         a block with named parameters
+    Block    stmts, results
+    Let      targets = op(args, params)                 every operation; never mutates
+    If       targets = pred ? then : orelse             blocks see the values around them
+    For      targets = carries after lo..hi by step     body gets index and carries, gives the next carries
+    While    targets = carries when cond turns false    cond gives one bool, body the next carries
+    Call     targets = func(args)                       a function of the same module (recursion, kernels)
+    Check    raise kind(message) unless pred            the only statement with an effect
+
+A value is a `Var` (compared by identity; names are unique within a func) or a `Const`, which may have a shape:
+it then stands for an array of equal elements.  Arrays are values: `store(A, i, v)` gives a new array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import registry
+from .types import Type
+
+if TYPE_CHECKING:
+    from ..errors import Location
+
+
+class Operation(Protocol):
+    """What the IR itself asks of an operation; `ops.base.Op` implements it."""
+
+    name: str
+    is_pure: bool
+
+    def infer(self, *args: Any, **params: Any) -> Any: ...
+
+    def reference(self, *args: Any, **params: Any) -> Any: ...
+
+
+class Arithmetic:
+    """Python's operators on values: they emit the operation of the same meaning at the current builder."""
+
+    __slots__ = ()
+    type: Type
+
+    def __add__(self, other: Any) -> Any:
+        return registry.apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return registry.apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return registry.apply("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return registry.apply("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return registry.apply("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return registry.apply("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return registry.apply("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return registry.apply("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return registry.apply("floor_divide", self, other)
+
+    def __mod__(self, other: Any) -> Any:
+        return registry.apply("remainder", self, other)
+
+    def __pow__(self, other: Any) -> Any:
+        return registry.apply("power", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return registry.apply("power", other, self)
+
+    def __neg__(self) -> Any:
+        return registry.apply("negative", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return registry.apply("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return registry.apply("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return registry.apply("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return registry.apply("greater_equal", self, other)
+
+    def eq(self, other: Any) -> Any:
+        """Elementwise equality (`==` compares identity, so values can be dictionary keys)."""
+        return registry.apply("equal", self, other)
+
+    def ne(self, other: Any) -> Any:
+        return registry.apply("not_equal", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return registry.apply("bitwise_and", self, other)
+
+    def __or__(self, other: Any) -> Any:
+        return registry.apply("bitwise_or", self, other)
+
+    def __invert__(self) -> Any:
+        return registry.apply("invert", self)
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.type.shape
+
+    @property
+    def rank(self) -> int:
+        return self.type.rank
+
+    @property
+    def dtype(self) -> str:
+        return self.type.dtype
+
+    def __bool__(self) -> bool:
+        raise TypeError("an IR value has no truth value while transpiling; emit an operation instead")
+
+
+@dataclass(eq=False, slots=True)
+class Var(Arithmetic):
+    name: str
+    type: Type
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.type}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Const(Arithmetic):
+    """`value` is a Python bool, int, float or complex, exactly representable in the type's dtype."""
+
+    value: Any
+    type: Type
+
+    def __repr__(self) -> str:
+        return f"{self.value!r}: {self.type}"
+
+
+Value = Var | Const
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    stmts: tuple[Stmt, ...]
+    results: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Let:
+    targets: tuple[Var, ...]
+    op: Any
+    args: tuple[Value, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    loc: Location | None = None
+
+    @property
+    def target(self) -> Var:
+        (only,) = self.targets
+        return only
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class If:
+    targets: tuple[Var, ...]
+    pred: Value
+    then: Block
+    orelse: Block
+    loc: Location | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class For:
+    """`carries` are the body's names for the carried values; `inits` their first values.
+
+    parallel: iterations may run in any order; each carried array is only stored at places that no other
+    iteration touches.  A carried scalar in a parallel loop is a sum.
+    """
+
+    targets: tuple[Var, ...]
+    index: Var
+    lo: Value
+    hi: Value
+    step: Value
+    carries: tuple[Var, ...]
+    inits: tuple[Value, ...]
+    body: Block
+    parallel: bool = False
+    loc: Location | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class While:
+    targets: tuple[Var, ...]
+    carries: tuple[Var, ...]
+    inits: tuple[Value, ...]
+    cond: Block
+    body: Block
+    loc: Location | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call:
+    targets: tuple[Var, ...]
+    func: str
+    args: tuple[Value, ...]
+    loc: Location | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Check:
+    """Raise the built-in exception named `kind` with `message` unless `pred` is true."""
+
+    pred: Value
+    kind: str
+    message: str
+    loc: Location | None = None
+
+    @property
+    def targets(self) -> tuple[Var, ...]:
+        return ()
+
+
+Stmt = Let | If | For | While | Call | Check
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Func:
+    """Named sizes in parameter types are bound by the arguments' shapes.  A named size may also be the value of
+    the int64 scalar of the same name (a parameter or an earlier target).  `result_names` may name results."""
+
+    name: str
+    params: tuple[Var, ...]
+    body: Block
+    result_names: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.body.results
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Module:
+    """Functions that call each other; `main` is the first."""
+
+    funcs: tuple[Func, ...]
+
+    @property
+    def main(self) -> Func:
+        return self.funcs[0]
+
+    def __getitem__(self, name: str) -> Func:
+        for func in self.funcs:
+            if func.name == name:
+                return func
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[Func]:
+        return iter(self.funcs)

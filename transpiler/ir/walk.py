@@ -1,0 +1,286 @@
+"""Reading and rewriting IR: uses, substitution, copying into another func, a generic rewriter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, assert_never
+
+from . import dims as dimensions
+from .build import Names, building, current
+from .nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from .types import Type, dims_in, map_dims
+
+
+def operands(stmt: Stmt) -> tuple[Value, ...]:
+    """Values read by the statement itself, not by its blocks."""
+    match stmt:
+        case Let() | Call():
+            return stmt.args
+        case If():
+            return (stmt.pred,)
+        case For():
+            return (stmt.lo, stmt.hi, stmt.step, *stmt.inits)
+        case While():
+            return stmt.inits
+        case Check():
+            return (stmt.pred,)
+        case _:
+            assert_never(stmt)
+
+
+def blocks(stmt: Stmt) -> tuple[Block, ...]:
+    match stmt:
+        case Let() | Call() | Check():
+            return ()
+        case If():
+            return (stmt.then, stmt.orelse)
+        case For():
+            return (stmt.body,)
+        case While():
+            return (stmt.cond, stmt.body)
+        case _:
+            assert_never(stmt)
+
+
+def bound_inside(stmt: Stmt) -> tuple[Var, ...]:
+    """Names that the statement binds for its blocks."""
+    match stmt:
+        case For():
+            return (stmt.index, *stmt.carries)
+        case While():
+            return stmt.carries
+        case _:
+            return ()
+
+
+def all_statements(block: Block) -> Iterator[Stmt]:
+    """Every statement, those of nested blocks after their owner."""
+    for stmt in block.stmts:
+        yield stmt
+        for inner in blocks(stmt):
+            yield from all_statements(inner)
+
+
+def sizes_used(stmt: Stmt) -> set[str]:
+    """Named sizes in the statement's own types and parameters."""
+    found: set[str] = set()
+    typed = [*stmt.targets, *operands(stmt), *bound_inside(stmt)]
+    for dim in [d for v in typed for d in v.type.shape] + (
+            [d for p in stmt.params.values() for d in dims_in(p)] if isinstance(stmt, Let) else []):
+        found.update(dimensions.symbols_of(dim))
+    return found
+
+
+def reads(block: Block) -> set[Any]:
+    """Vars read anywhere in the block (also those it defines itself), and the names of sizes it uses."""
+    found: set[Any] = {r for r in block.results if isinstance(r, Var)}
+    for stmt in all_statements(block):
+        found.update(v for v in operands(stmt) if isinstance(v, Var))
+        found.update(sizes_used(stmt))
+        for inner in blocks(stmt):
+            found.update(r for r in inner.results if isinstance(r, Var))
+    return found
+
+
+def definitions(block: Block) -> dict[Var, Stmt]:
+    """The statement that defines each target in this block and all nested ones."""
+    return {target: stmt for stmt in all_statements(block) for target in stmt.targets}
+
+
+def used_names(func: Func) -> list[str]:
+    names = [p.name for p in func.params]
+    for stmt in all_statements(func.body):
+        names += [v.name for v in (*stmt.targets, *bound_inside(stmt))]
+    return names
+
+
+class Copier:
+    """Copies statements to the current builder under a substitution of values and sizes.
+
+    `values` maps Vars to Values; `sizes` maps size names to dimensions.  New targets get fresh names with the old
+    ones as hints; a size named after a copied scalar follows that scalar's new name.
+    """
+
+    def __init__(self, values: Mapping[Var, Value] | None = None, sizes: Mapping[str, Any] | None = None) -> None:
+        self.values: dict[Var, Value] = dict(values or {})
+        self.sizes: dict[str, Any] = dict(sizes or {})
+
+    def value(self, value: Value) -> Value:
+        if isinstance(value, Const):
+            return Const(value.value, self.type(value.type)) if value.type.shape else value
+        return self.values.get(value, value)
+
+    def type(self, type: Type) -> Type:
+        return map_dims(type, self._size) if type.shape and self.sizes else type
+
+    def params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: map_dims(v, self._size) for k, v in params.items()} if self.sizes else dict(params)
+
+    def _size(self, symbol: dimensions.Symbol) -> Any:
+        return self.sizes.get(symbol.name, dimensions.DimExpr((((symbol,), 1),)))
+
+    def bind(self, old: Var) -> Var:
+        """A fresh var for a target or bound name of the copied code."""
+        new = current().var(self.type(old.type), old.name)
+        self.values[old] = new
+        if new.name != old.name and not old.type.shape and old.type.dtype == "int64":
+            self.sizes.setdefault(old.name, dimensions.symbol(new.name, 0))
+        return new
+
+    def block(self, block: Block) -> Block:
+        """A copied nested block."""
+        with building() as inner:
+            for stmt in block.stmts:
+                self.statement(stmt)
+        return Block(tuple(inner.stmts), tuple(self.value(r) for r in block.results))
+
+    def statement(self, stmt: Stmt) -> None:
+        """Emit a copy of the statement at the current builder."""
+        b = current()
+        match stmt:
+            case Let():
+                args, params = tuple(map(self.value, stmt.args)), self.params(stmt.params)
+                b.stmts.append(Let(tuple(map(self.bind, stmt.targets)), stmt.op, args, params, stmt.loc))
+            case Call():
+                args = tuple(map(self.value, stmt.args))
+                b.stmts.append(Call(tuple(map(self.bind, stmt.targets)), stmt.func, args, stmt.loc))
+            case Check():
+                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc))
+            case If():
+                pred, then, orelse = self.value(stmt.pred), self.block(stmt.then), self.block(stmt.orelse)
+                b.stmts.append(If(tuple(map(self.bind, stmt.targets)), pred, then, orelse, stmt.loc))
+            case For():
+                lo, hi, step = self.value(stmt.lo), self.value(stmt.hi), self.value(stmt.step)
+                inits = tuple(map(self.value, stmt.inits))
+                index, carries = self.bind(stmt.index), tuple(map(self.bind, stmt.carries))
+                body = self.block(stmt.body)
+                b.stmts.append(For(tuple(map(self.bind, stmt.targets)), index, lo, hi, step, carries, inits, body,
+                                   stmt.parallel, stmt.loc))
+            case While():
+                inits = tuple(map(self.value, stmt.inits))
+                carries = tuple(map(self.bind, stmt.carries))
+                cond, body = self.block(stmt.cond), self.block(stmt.body)
+                b.stmts.append(While(tuple(map(self.bind, stmt.targets)), carries, inits, cond, body, stmt.loc))
+            case _:
+                assert_never(stmt)
+
+
+def size_substitution(params: Sequence[Var], types: Sequence[Type]) -> dict[str, Any]:
+    """What each bare size name in the params' types is in the argument types."""
+    sizes: dict[str, Any] = {}
+    for param, type in zip(params, types, strict=True):
+        for dim, actual in zip(param.type.shape, type.shape, strict=True):
+            found = dimensions.symbols_of(dim)
+            if len(found) == 1 and str(dim) in found:
+                sizes.setdefault(str(dim), actual)
+    return sizes
+
+
+def inline(func: Func, args: Sequence[Value]) -> tuple[Value, ...]:
+    """Emit the body of `func` at the current builder with its params replaced; return its results."""
+    sizes = size_substitution(func.params, [a.type for a in args])
+    for param, arg in zip(func.params, args, strict=True):
+        if not param.type.shape and param.type.dtype == "int64":
+            if isinstance(arg, Const):
+                sizes.setdefault(param.name, int(arg.value))
+            elif arg.name != param.name:
+                sizes.setdefault(param.name, dimensions.symbol(arg.name, 0))
+    copier = Copier(dict(zip(func.params, args, strict=True)), sizes)
+    for stmt in func.body.stmts:
+        copier.statement(stmt)
+    return tuple(copier.value(r) for r in func.results)
+
+
+Rewrite = Callable[[Let], Let | Value | Sequence[Value] | None]
+
+
+def rewrite(func: Func, change: Rewrite) -> Func:
+    """Replace Lets, innermost blocks included.
+
+    `change(let)` is given each Let with already replaced operands, inside a builder: it returns the Let itself to
+    keep it, or the value (values) to use instead of its targets; what it emitted stands before.  Returns `func`
+    itself when nothing changed.
+    """
+    changed = False
+
+    def visit(block: Block, replaced: dict[Var, Value]) -> Block:
+        nonlocal changed
+        with building() as b:
+            for stmt in block.stmts:
+                new = with_operands(stmt, replaced)
+                if isinstance(new, Let):
+                    b.loc = new.loc
+                    result = change(new)
+                    if result is new or result is None:
+                        b.stmts.append(new)
+                        continue
+                    changed = True
+                    if isinstance(result, Let):
+                        b.stmts.append(result)
+                        continue
+                    values = (result,) if isinstance(result, (Var, Const)) else tuple(result)
+                    replaced.update(zip(new.targets, values, strict=True))
+                else:
+                    inner = tuple(visit(x, replaced) for x in blocks(new))
+                    b.stmts.append(with_blocks(new, inner))
+        if not any(r in replaced for r in block.results if isinstance(r, Var)) and len(b.stmts) == len(
+                block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts)):
+            return block
+        return Block(tuple(b.stmts), tuple(_replace(r, replaced) for r in block.results))
+
+    with building(Names(used_names(func))):
+        body = visit(func.body, {})
+    return Func(func.name, func.params, body, func.result_names) if changed else func
+
+
+def _replace(value: Value, replaced: Mapping[Var, Value]) -> Value:
+    while isinstance(value, Var) and value in replaced:
+        value = replaced[value]
+    return value
+
+
+def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
+    """The statement reading other values; blocks are left alone."""
+    old = operands(stmt)
+    new = tuple(_replace(v, replaced) for v in old)
+    if all(a is b for a, b in zip(old, new)):
+        return stmt
+    match stmt:
+        case Let():
+            return Let(stmt.targets, stmt.op, new, stmt.params, stmt.loc)
+        case Call():
+            return Call(stmt.targets, stmt.func, new, stmt.loc)
+        case Check():
+            return Check(new[0], stmt.kind, stmt.message, stmt.loc)
+        case If():
+            return If(stmt.targets, new[0], stmt.then, stmt.orelse, stmt.loc)
+        case For():
+            return For(stmt.targets, stmt.index, new[0], new[1], new[2], stmt.carries, new[3:], stmt.body,
+                       stmt.parallel, stmt.loc)
+        case While():
+            return While(stmt.targets, stmt.carries, new, stmt.cond, stmt.body, stmt.loc)
+        case _:
+            assert_never(stmt)
+
+
+def with_blocks(stmt: Stmt, new: Sequence[Block]) -> Stmt:
+    """The statement with other blocks."""
+    if all(a is b for a, b in zip(blocks(stmt), new)):
+        return stmt
+    match stmt:
+        case If():
+            return If(stmt.targets, stmt.pred, new[0], new[1], stmt.loc)
+        case For():
+            return For(stmt.targets, stmt.index, stmt.lo, stmt.hi, stmt.step, stmt.carries, stmt.inits, new[0],
+                       stmt.parallel, stmt.loc)
+        case While():
+            return While(stmt.targets, stmt.carries, stmt.inits, new[0], new[1], stmt.loc)
+        case Let() | Call() | Check():
+            return stmt
+        case _:
+            assert_never(stmt)
+
+
+def map_results(func: Func, results: Iterable[Value], names: Sequence[str] = ()) -> Func:
+    """The same body with other results."""
+    return Func(func.name, func.params, Block(func.body.stmts, tuple(results)), tuple(names))

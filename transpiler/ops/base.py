@@ -1,0 +1,312 @@
+"""What an operation is: one object that holds every rule the system needs about it.
+
+    infer(types..., **params)              result type (or a tuple of them)
+    reference(arrays..., **params)         its meaning, in NumPy
+    jvp(tangents, args, result, **params)  result's tangent; `tangents` has None for zero, never all None
+    vjp(ct, args, result, wanted, **params)  a cotangent, None (zero) or `Into` for each argument
+    batch(args, batched, **params)         the op over a leading batch axis of the arguments that are `batched`
+    lowering                               how it becomes loops: see `Lowering`
+    stablehlo(h, args..., **params)        StableHLO, through an `emit.stablehlo.Printer`
+    samples()                              valid inputs: the laws in tests/ops run every rule on each
+
+An op with several results has `result_count > 1`; `result`, `ct` and the returns are then tuples.
+
+Rules are written on IR values and emit IR.  A forgotten rule is an error at import (the class stays abstract); one
+left out on purpose is `unsupported("why")`.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..ir import registry
+from ..ir.build import const, current
+from ..ir.nodes import Const, Let, Value, Var
+from ..ir.types import Type
+
+
+class RuleError(Exception):
+    """A rule cannot do this.  Whoever holds the statement turns it into a `TranspileError` with the user's line.
+
+    `kind` is the exception that NumPy users would expect (ValueError, TypeError, IndexError, ...), `code` the
+    error code and `help` what to write instead.
+    """
+
+    def __init__(self, message: str, *, kind: type[Exception] = ValueError, code: str = "E201",
+                 help: str | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.code, self.help = kind, code, help
+
+
+class unsupported:  # noqa: N801  (reads as a statement in class bodies)
+    """A rule left out on purpose: its use is an error that says why."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.rule = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+
+        def refuse(*args: Any, **params: Any) -> Any:
+            raise RuleError(f"{instance.name} has no {self.rule} rule: {self.why}", kind=NotImplementedError)
+
+        refuse.unsupported = self.why  # type: ignore[attr-defined]
+        return refuse
+
+
+class Lowering(enum.Enum):
+    """How a tensor operation becomes loops.
+
+    ELEMENTWISE  the same op on scalars; `scalar` is its source text
+    REINDEX      `element(at, index, types, **params)`: one element of the result from elements of the arguments
+    REDUCTION    `init`, `step`, `finish` over `params["axes"]`
+    SCATTER      argument 1 is written into argument 0: `space`, `place`, `adds`
+    EXPAND       `expand(*arrays, **params)` emits loops over materialised arrays
+    KERNEL       a library call; `kernel` is its source text
+    """
+
+    ELEMENTWISE = enum.auto()
+    REINDEX = enum.auto()
+    REDUCTION = enum.auto()
+    SCATTER = enum.auto()
+    EXPAND = enum.auto()
+    KERNEL = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Into:
+    """A cotangent contribution that is cheaper added into an existing adjoint: `add(adjoint) -> new adjoint`."""
+
+    add: Callable[[Value], Value]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Inputs of one call.  corner: at a kink, tie or edge, so not compared with differences."""
+
+    args: tuple[Any, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    corner: bool = False
+
+
+def sample(*args: Any, corner: bool = False, **params: Any) -> Sample:
+    return Sample(args, params, corner)
+
+
+def grid(*shape: int, low: float = -2.0, high: float = 2.0, dtype: str = "float64", seed: int = 0) -> Any:
+    """Distinct, irregular values in [low, high), the same every time."""
+    values = np.random.default_rng([seed, *shape]).uniform(low, high, shape)
+    return values.astype(dtype)[()]
+
+
+class Op(ABC):
+    """One operation.  Subclass a family below (or in its own file) rather than this."""
+
+    name: ClassVar[str] | str
+    result_count: int = 1
+    is_pure = True
+    lowering: Lowering
+    scalar: Any = None          # ELEMENTWISE: Python source with {0}, {1}, or a function of the argument types to it
+    kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before), or without {out}: returns
+    cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion
+    masks: bool = True          # its vjp may give exact zeros for reasons of structure (a branch not taken, a place not read)
+
+    # --- calling -------------------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        """Emit this operation at the current builder and return its result (or tuple of results)."""
+        values = self.prepare(*args)
+        types = self.infer(*(v.type for v in values), **params)
+        targets = current().let(self, values, params, types if isinstance(types, tuple) else (types,),
+                                self.hint(values))
+        return targets if isinstance(types, tuple) else targets[0]
+
+    def prepare(self, *args: Any) -> tuple[Value, ...]:
+        """Python numbers become constants of the other arguments' type."""
+        like = next((a.type for a in args if isinstance(a, (Var, Const))), None)
+        return tuple(a if isinstance(a, (Var, Const)) else lift(a, like) for a in args)
+
+    def hint(self, args: Sequence[Value]) -> str:
+        """A first name for the result."""
+        return "t"
+
+    def simplify(self, args: Sequence[Value], **params: Any) -> Value | None:
+        """A simpler value that equals the result, bit for bit; None where there is none.  Must be exact: x * 1 is x,
+        x + 0.0 is not (it turns -0.0 into 0.0)."""
+        return None
+
+    # --- rules ---------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def infer(self, *args: Any, **params: Any) -> Any: ...
+
+    @abstractmethod
+    def reference(self, *args: Any, **params: Any) -> Any: ...
+
+    @abstractmethod
+    def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Any, **params: Any) -> Any: ...
+
+    @abstractmethod
+    def vjp(self, ct: Any, args: Sequence[Value], result: Any, wanted: Sequence[bool],
+            **params: Any) -> Sequence[Value | Into | None]: ...
+
+    @abstractmethod
+    def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any: ...
+
+    @abstractmethod
+    def stablehlo(self, h: Any, *args: Any, **params: Any) -> Any: ...
+
+    @abstractmethod
+    def samples(self) -> list[Sample]: ...
+
+    # --- lowering rules; the one that `lowering` names is implemented ---------------------------------------
+
+    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type],
+                **params: Any) -> Value:
+        """REINDEX: the result's element at `index` (int64 scalars); `at(k, index)` reads argument k."""
+        raise NotImplementedError(self.name)
+
+    def pieces(self, types: Sequence[Type], **params: Any) -> Any:
+        """REINDEX, optional: (fill, [(k, starts, steps, axes), ...]) where the result is glued from its arguments.
+
+        Argument k fills the places `starts[a] + steps[a] * i` along result axis a; its own axes are result axes
+        `axes`.  Places of no piece are `fill` (None: there are none).  None where this form does not fit.
+        """
+        return None
+
+    adds: bool = False          # SCATTER: adds to what is there, else replaces it
+
+    def space(self, types: Sequence[Type], **params: Any) -> tuple[Any, ...]:
+        """SCATTER: the shape of what is written."""
+        return types[1].shape
+
+    def place(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type],
+              **params: Any) -> tuple[Value, ...]:
+        """SCATTER: where in argument 0 the element `index` of argument 1 goes."""
+        raise NotImplementedError(self.name)
+
+    def init(self, x: Type, **params: Any) -> tuple[Value, ...]:
+        """REDUCTION: first values of the accumulators."""
+        raise NotImplementedError(self.name)
+
+    def step(self, accumulators: Sequence[Value], element: Value, index: Sequence[Value],
+             **params: Any) -> tuple[Value, ...]:
+        """REDUCTION: accumulators after one more element; `index` are its positions along the reduced axes."""
+        raise NotImplementedError(self.name)
+
+    def finish(self, accumulators: Sequence[Value], **params: Any) -> Value:
+        """REDUCTION: the result from the accumulators."""
+        return accumulators[0]
+
+    def expand(self, *args: Value, **params: Any) -> Any:
+        """EXPAND: loops (ir.build.for_loop, load, store, add_at at scalar indices) that compute the result."""
+        raise NotImplementedError(self.name)
+
+
+def lift(value: Any, like: Type | None) -> Const:
+    """A Python number as a constant of the type `like` (float64, int64 or bool scalars without it)."""
+    if like is not None:
+        return const(value, like)
+    dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else (
+        "float64" if isinstance(value, float) else "complex128")
+    return const(value, Type(dtype))
+
+
+def register(cls: type[Op]) -> Op:
+    """Class decorator: put the operation into the table.  The name in the module then is the instance."""
+    return registry.register(cls())
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# simplification
+
+
+_definitions: ContextVar[Mapping[Var, Let] | None] = ContextVar("definitions", default=None)
+
+
+@contextmanager
+def known_definitions(definitions: Mapping[Var, Let]) -> Iterator[None]:
+    """Let `definition` look through values while a pass runs."""
+    token = _definitions.set(definitions)
+    try:
+        yield
+    finally:
+        _definitions.reset(token)
+
+
+def definition(value: Value) -> Let | None:
+    """The Let that defines the value, as far as the running pass knows."""
+    known = _definitions.get()
+    return known.get(value) if known is not None and isinstance(value, Var) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# cotangents and zeros
+
+
+class Zeros(enum.Enum):
+    """What is known about the zeros of the cotangent (or tangent) that a rule is working on.
+
+    NONZERO  a constant without zeros: an infinite partial may come through
+    PLAIN    zeros only by coincidence: they must survive partials that are singular
+    MASKED   zeros by structure, where the primal may have been inf or NaN: they must survive any partial
+    """
+
+    NONZERO = enum.auto()
+    PLAIN = enum.auto()
+    MASKED = enum.auto()
+
+
+_zeros: ContextVar[Zeros] = ContextVar("zeros", default=Zeros.MASKED)
+
+
+def zeros_known() -> Zeros:
+    return _zeros.get()
+
+
+@contextmanager
+def cotangent_zeros(kind: Zeros) -> Iterator[None]:
+    """Rules called inside work on a cotangent of this kind."""
+    token = _zeros.set(kind)
+    try:
+        yield
+    finally:
+        _zeros.reset(token)
+
+
+def times(ct: Value, partial: Any, *, singular: bool) -> Value:
+    """ct * partial in which zeros of the cotangent survive where they must (design: a cotangent of exactly zero
+    stays zero through an infinite partial).  `singular`: the partial may be infinite at finite inputs."""
+    zeros = zeros_known()
+    if zeros is Zeros.NONZERO or (zeros is Zeros.PLAIN and not singular):
+        return registry.apply("multiply", ct, partial)
+    return registry.apply("scale", ct, partial)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# batching helpers
+
+
+def batch_size(args: Sequence[Value], batched: Sequence[bool]) -> Any:
+    """The batch dimension."""
+    return next(a.shape[0] for a, b in zip(args, batched, strict=True) if b)
+
+
+def batch_all(args: Sequence[Value], batched: Sequence[bool]) -> tuple[Value, ...]:
+    """Every argument with the batch axis first, copied along it where it had none."""
+    size = batch_size(args, batched)
+    return tuple(a if b else registry.apply("broadcast", a, shape=(size, *a.shape),
+                                            axes=tuple(range(1, a.rank + 1)))
+                 for a, b in zip(args, batched, strict=True))

@@ -1,0 +1,247 @@
+"""NumPy's names for operations: which function of IR values a user's call means.
+
+A *spelling* is a Python function that takes what the user passed and emits operations; it inherits every rule
+from the operations that it is composed of.  Register it under each callable that means it:
+
+    @spelled(np.sum, np.ndarray.sum, (np.add, "reduce"))
+    def numpy_sum(x, axis=None, dtype=None, out=None, keepdims=False, initial=None, where=None): ...
+
+Keys: the callable itself; a method or property of ndarray (`np.ndarray.sum`, `np.ndarray.T`); `(ufunc, "reduce")`
+for a ufunc's methods.  Arguments arrive as
+  - IR values (`Var`, `Const`): arrays and NumPy scalars, *strong* in NumPy's promotion (NEP 50);
+  - `Weak(value)`: Python scalars known at run time only;
+  - dimensions (`DimExpr`): Python ints known from shapes; static Python objects: numbers, strings, None, dtypes,
+    functions; lists and tuples of all these.
+A spelling returns strong values (or Python containers of them), unless it is one of Python's own functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..ir import registry
+from ..ir.build import const, size_value
+from ..ir.dims import DimExpr, is_dim
+from ..ir.nodes import Const, Value, Var
+from ..ir.types import Type
+from .base import RuleError
+from .families import broadcast_shapes, broadcast_to
+
+SPELLINGS: dict[Any, Callable[..., Any]] = {}
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weak:
+    """A Python bool, int, float or complex known at run time: it takes the dtype of the arrays it meets."""
+
+    value: Value
+
+
+def spelled(*keys: Any) -> Callable[[F], F]:
+    """Register a spelling under NumPy's (or Python's, or SciPy's) callables."""
+
+    def put(function: F) -> F:
+        for key in keys:
+            if key in SPELLINGS:
+                raise ValueError(f"{key!r} is spelled twice")
+            SPELLINGS[key] = function
+        return function
+
+    return put
+
+
+def find_spelling(key: Any) -> Callable[..., Any] | None:
+    try:
+        return SPELLINGS.get(key)
+    except TypeError:        # unhashable
+        return None
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# from what the user passed to values
+
+
+def is_value(x: Any) -> bool:
+    return isinstance(x, (Var, Const))
+
+
+def python_type(x: Any) -> type | None:
+    """bool, int, float or complex where x promotes as Python's number of that type, else None."""
+    if isinstance(x, Weak):
+        return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[x.value.type.kind]
+    if isinstance(x, DimExpr):
+        return int
+    for kind in (bool, int, float, complex):
+        if type(x) is kind:
+            return kind
+    return None
+
+
+def as_value(x: Any, dtype: str | None = None) -> Value:
+    """x as a strong value, as `np.asarray(x)` would make it; nested sequences are stacked; cast to dtype if given."""
+    if isinstance(x, Weak):
+        x = x.value
+    elif isinstance(x, DimExpr):
+        x = size_value(x)
+    elif isinstance(x, (bool, int, float, complex)) and type(x) in (bool, int, float, complex):
+        if dtype is not None:
+            return const(x, Type(dtype))
+        x = const(x, Type({bool: "bool", int: "int64", float: "float64", complex: "complex128"}[type(x)]))
+    elif isinstance(x, np.generic):
+        x = const(x.item(), Type(x.dtype.name))
+    elif isinstance(x, np.ndarray):
+        x = static_array(x)
+    elif isinstance(x, (list, tuple)):
+        x = _stacked(x, dtype)
+    if not is_value(x):
+        raise RuleError(f"{type(x).__name__} is not a number or an array", kind=TypeError, code="E302")
+    return x if dtype is None else cast(x, dtype)
+
+
+def _stacked(items: Sequence[Any], dtype: str | None) -> Value:
+    if not len(items):
+        return const(0.0, Type(dtype or "float64", (0,)))
+    parts = promote(*[as_value(i) if isinstance(i, (list, tuple, np.ndarray)) else i for i in items], dtype=dtype)
+    if any(p.rank != parts[0].rank for p in parts):
+        raise RuleError("setting an array element with a sequence. The requested array has an inhomogeneous shape",
+                        code="E301")
+    return registry.apply("stack", *parts)
+
+
+def static_array(array: np.ndarray[Any, Any]) -> Value:
+    """A NumPy array known while transpiling, as a value: a splat where all its elements are equal, else stacked."""
+    flat = array.reshape(-1)
+    if flat.size == 0 or (flat == flat[0]).all():
+        return const(flat[0].item() if flat.size else 0, Type(array.dtype.name, array.shape))
+    if array.ndim == 1:
+        return registry.apply("stack", *[const(v.item(), Type(array.dtype.name)) for v in array])
+    return registry.apply("stack", *[static_array(row) for row in array])
+
+
+def cast(x: Value, dtype: Any) -> Value:
+    """x in another dtype."""
+    name = np.dtype(dtype).name
+    if x.dtype == name:
+        return x
+    if isinstance(x, Const):
+        return const(np.array(x.value, x.dtype).astype(name).item(), x.type.with_dtype(name))
+    return registry.apply("convert", x, dtype=name)
+
+
+def result_dtype(*operands: Any) -> str:
+    """NumPy 2's promotion of all operands (NEP 50)."""
+    kinds: list[Any] = []
+    for x in operands:
+        weak = python_type(x)
+        kinds.append(weak(0) if weak is not None else np.dtype((x if is_value(x) else np.asarray(x)).dtype))
+    if all(isinstance(k, (bool, int, float, complex)) for k in kinds):
+        return np.result_type(*[np.asarray(k).dtype for k in kinds]).name
+    return np.result_type(*kinds).name
+
+
+def promote(*operands: Any, dtype: str | None = None) -> list[Value]:
+    """The operands as values of their common dtype (or `dtype`); shapes stay as they are."""
+    operands = tuple(as_value(x) if isinstance(x, (list, tuple, np.ndarray)) else x for x in operands)
+    common = dtype or result_dtype(*operands)
+    return [as_value(x, common) for x in operands]
+
+
+def broadcast_together(*values: Value) -> list[Value]:
+    """The values stretched to their common shape."""
+    shape = broadcast_shapes(*(v.shape for v in values))
+    return [broadcast_to(v, shape) for v in values]
+
+
+def ufunc_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[str, ...]:
+    """NumPy's own choice of loop: the dtype of each operand, then of the result (or results)."""
+    kinds = []
+    for x in operands:
+        weak = python_type(x)
+        if weak is bool:
+            kinds.append(np.dtype(bool))
+        else:
+            kinds.append(weak if weak is not None else np.dtype(x.dtype))
+    if all(k in (int, float, complex) for k in kinds):
+        kinds = [np.dtype(k) for k in kinds]
+    wanted = (*kinds, *[None] * ufunc.nout)
+    options = {} if dtype is None else {"signature": (*[None] * ufunc.nin, *[np.dtype(dtype)] * ufunc.nout)}
+    try:
+        return tuple(d.name for d in ufunc.resolve_dtypes(wanted, **options))  # type: ignore[arg-type]
+    except TypeError as error:
+        raise RuleError(f"ufunc {ufunc.__name__!r} does not accept {', '.join(map(str, kinds))}: {error}",
+                        kind=TypeError, code="E302") from None
+
+
+def spell_ufunc(ufunc: np.ufunc, op: Callable[..., Value], *more: Any) -> Callable[..., Value]:
+    """Register `ufunc` (and other callables that mean the same) as `op` on promoted, broadcast operands."""
+
+    def call(*operands: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind",
+             order: str = "K", subok: bool = True) -> Value:
+        if out is not None and out != (None,):
+            raise RuleError(f"out= of np.{ufunc.__name__} is not supported here", code="E202",
+                            kind=NotImplementedError, help="assign the result instead")
+        if where is not True:
+            raise RuleError(f"where= of np.{ufunc.__name__} leaves elements unset", code="E202",
+                            kind=NotImplementedError, help="use np.where(condition, result, other)")
+        if len(operands) != ufunc.nin:
+            raise RuleError(f"{ufunc.__name__}() takes {ufunc.nin} positional arguments but {len(operands)} were given",
+                            kind=TypeError, code="E302")
+        operands = tuple(as_value(x) if isinstance(x, (list, tuple, np.ndarray, np.generic)) else x for x in operands)
+        dtypes = ufunc_dtypes(ufunc, operands, dtype)
+        values = [as_value(x, d) for x, d in zip(operands, dtypes)]
+        return op(*broadcast_together(*values))
+
+    call.__name__ = ufunc.__name__
+    spelled(ufunc, *more)(call)
+    return call
+
+
+def static_int(x: Any, what: str) -> int:
+    """x as a Python int known while transpiling."""
+    if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
+        return int(x)
+    if isinstance(x, Const) and x.type.kind in "iu":
+        return int(x.value)
+    raise RuleError(f"{what} must be an integer known while transpiling, not {describe(x)}", kind=TypeError,
+                    code="E303")
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """A normalised axis; NumPy's AxisError (a ValueError and an IndexError) where out of range."""
+    number = static_int(axis, "axis")
+    if not -rank <= number < rank:
+        raise RuleError(f"axis {number} is out of bounds for array of dimension {rank}",
+                        kind=np.exceptions.AxisError, code="E304")
+    return number % rank
+
+
+def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
+    """axis=None, int or tuple as a sorted tuple of distinct normalised axes."""
+    if axis is None:
+        return tuple(range(rank))
+    if isinstance(axis, (tuple, list)):
+        found = [axis_of(a, rank) for a in axis]
+        if len(set(found)) != len(found):
+            raise RuleError("duplicate value in 'axis'", code="E304")
+        return tuple(sorted(found))
+    return (axis_of(axis, rank),)
+
+
+def shape_of(shape: Any) -> tuple[Any, ...]:
+    """A shape argument: an int, a dimension, or a sequence of them."""
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(d if isinstance(d, DimExpr) else static_int(d, "a shape's entry") for d in items)
+
+
+def describe(x: Any) -> str:
+    """What x is, for messages."""
+    if isinstance(x, Weak):
+        return f"a Python {python_type(x).__name__} known at run time only"  # type: ignore[union-attr]
+    if is_value(x):
+        return f"{x.type} known at run time only"
+    return f"{x!r}" if is_dim(x) or isinstance(x, (str, float)) else f"a {type(x).__name__}"

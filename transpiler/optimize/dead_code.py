@@ -1,0 +1,87 @@
+"""Drop statements whose results nobody reads.
+
+    before                  after
+    a = exp(x)              b = sin(x)
+    b = sin(x)              return b
+    return b
+
+Checks stay, and so does an int whose name is used as a size.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..ir.dims import symbols_of
+from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.walk import blocks, operands, reads, sizes_used, with_blocks
+
+
+def drop_dead_code(func: Func) -> Func:
+    body = _live(func.body)
+    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+
+
+def _live(block: Block) -> Block:
+    needed: set[object] = {r for r in block.results if isinstance(r, Var)}
+    for result in block.results:
+        needed.update(_sizes(result))
+    kept: list[Stmt] = []
+    for stmt in reversed(block.stmts):
+        if not _is_needed(stmt, needed):
+            continue
+        stmt = with_blocks(_without_unused_targets(stmt, needed), [_live(b) for b in blocks(stmt)])
+        kept.append(stmt)
+        needed.update(v for v in operands(stmt) if isinstance(v, Var))
+        needed.update(sizes_used(stmt))
+        for inner in blocks(stmt):
+            needed |= reads(inner)
+    kept.reverse()
+    if len(kept) == len(block.stmts) and all(a is b for a, b in zip(kept, block.stmts)):
+        return block
+    return Block(tuple(kept), block.results)
+
+
+def _sizes(value: Value) -> set[str]:
+    return {name for d in value.type.shape for name in symbols_of(d)}
+
+
+def _is_needed(stmt: Stmt, needed: set[object]) -> bool:
+    if any(t in needed or t.name in needed for t in stmt.targets):
+        return True
+    match stmt:
+        case Check() | Call():
+            return True
+        case Let():
+            return not stmt.op.is_pure
+        case If() | For() | While():
+            return any(_is_needed(s, set()) for b in blocks(stmt) for s in b.stmts)
+        case _:
+            assert_never(stmt)
+
+
+def _without_unused_targets(stmt: Stmt, needed: set[object]) -> Stmt:
+    """An If or For without the results that nobody reads (a carry of a For only if the body needs it nowhere else)."""
+    if isinstance(stmt, If):
+        keep = [k for k, t in enumerate(stmt.targets) if t in needed or t.name in needed]
+        if len(keep) == len(stmt.targets):
+            return stmt
+        then, orelse = (Block(b.stmts, tuple(b.results[k] for k in keep)) for b in (stmt.then, stmt.orelse))
+        return If(tuple(stmt.targets[k] for k in keep), stmt.pred, then, orelse, stmt.loc)
+    if isinstance(stmt, For):
+        keep = []
+        for k, (target, carry) in enumerate(zip(stmt.targets, stmt.carries, strict=True)):
+            others = Block(stmt.body.stmts, tuple(r for j, r in enumerate(stmt.body.results) if j != k))
+            if target in needed or target.name in needed or carry in _needed_inside(others):
+                keep.append(k)
+        if len(keep) == len(stmt.targets):
+            return stmt
+        body = Block(stmt.body.stmts, tuple(stmt.body.results[k] for k in keep))
+        return For(tuple(stmt.targets[k] for k in keep), stmt.index, stmt.lo, stmt.hi, stmt.step,
+                   tuple(stmt.carries[k] for k in keep), tuple(stmt.inits[k] for k in keep), body, stmt.parallel,
+                   stmt.loc)
+    return stmt
+
+
+def _needed_inside(block: Block) -> set[object]:
+    return reads(_live(block))

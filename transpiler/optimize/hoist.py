@@ -1,0 +1,60 @@
+"""Move what does not change out of loops.
+
+    before                          after
+    for i in 0 .. n:                e = exp(c)
+      e = exp(c)                    for i in 0 .. n:
+      ...                             ...
+
+Only scalar statements without effects move, and they are harmless where the loop makes no trip.  A load moves only
+if an index of a loop around stands in it: at a constant place, an array might be empty.
+"""
+
+from __future__ import annotations
+
+from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Var
+from ..ir.walk import blocks, with_blocks
+from ..ops.base import Lowering
+
+
+def hoist_invariants(func: Func) -> Func:
+    body = _visit(func.body)
+    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+
+
+def _visit(block: Block) -> Block:
+    stmts: list[Stmt] = []
+    changed = False
+    for old in block.stmts:
+        stmt = with_blocks(old, [_visit(b) for b in blocks(old)])
+        if isinstance(stmt, For):
+            moved, stmt = _out_of(stmt)
+            stmts += moved
+            changed |= bool(moved)
+        changed |= stmt is not old
+        stmts.append(stmt)
+    return Block(tuple(stmts), block.results) if changed else block
+
+
+def _out_of(loop: For) -> tuple[list[Stmt], For]:
+    inside: set[Var] = {loop.index, *loop.carries}
+    moved: list[Stmt] = []
+    kept: list[Stmt] = []
+    for stmt in loop.body.stmts:
+        if isinstance(stmt, Let) and _may_move(stmt) and inside.isdisjoint(stmt.args):
+            moved.append(stmt)
+        else:
+            kept.append(stmt)
+            inside.update(stmt.targets)
+    if not moved:
+        return [], loop
+    body = Block(tuple(kept), loop.body.results)
+    return moved, For(loop.targets, loop.index, loop.lo, loop.hi, loop.step, loop.carries, loop.inits, body,
+                      loop.parallel, loop.loc)
+
+
+def _may_move(let: Let) -> bool:
+    if not let.op.is_pure or let.target.type.shape or len(let.targets) != 1:
+        return False
+    if let.op.lowering is Lowering.ELEMENTWISE:
+        return True
+    return len(let.args) > 1 and not any(isinstance(a, Const) for a in let.args[1:]) and not let.args[0].type.shape == ()

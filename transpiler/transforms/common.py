@@ -1,0 +1,31 @@
+"""What the transformations share: names of derived values and the errors for what they cannot do."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ..errors import error
+from ..ir.build import current
+from ..ir.nodes import Call, For, If, Stmt, Value, Var, While
+
+PLAIN_HINTS = ("t", "acc")
+
+
+def name_like(value: Value, prefix: str, source: Var) -> Value:
+    """Give a value that still has a stock name the prefixed name of the variable that it belongs to."""
+    stem = value.name.rstrip("0123456789").rstrip("_") if isinstance(value, Var) else ""
+    if isinstance(value, Var) and stem in PLAIN_HINTS and _base(source.name) not in PLAIN_HINTS:
+        value.name = current().names.fresh(prefix + source.name)
+    return value
+
+
+def _base(name: str) -> str:
+    return name.rstrip("0123456789").rstrip("_")
+
+
+def unsupported_statement(stmt: Stmt, transform: str) -> NoReturn:
+    """Run-time control flow has no rule in this transformation yet."""
+    what = {If: "a branch on a run-time value", For: "a loop with run-time bounds", While: "a while loop",
+            Call: "a call of a recursive function"}[type(stmt)]  # type: ignore[index]
+    raise error("E401", f"{transform} of {what} is not supported yet", stmt.loc,
+                help="write it with np.where or whole-array operations", kind=NotImplementedError)

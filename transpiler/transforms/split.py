@@ -1,0 +1,78 @@
+"""Parting a func in two: what can be computed from some params, and what must wait for the others.
+
+    before                              after
+    func f_vjp(x, ct):                  func first(x):          func second(t, ct):
+      y = sin(x)                          y = sin(x)              d_x = multiply(ct, t)
+      t = cos(x)                          t = cos(x)              return d_x
+      d_x = multiply(ct, t)               return y, t
+      return y, d_x
+
+`vjp` (pullback later), `linearize` (tangent later) are this on the outputs of the vjp and jvp transforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..ir.nodes import Block, Func, Let, Stmt, Var
+from ..ir.walk import blocks, operands, reads, sizes_used
+
+@dataclass(frozen=True)
+class Split:
+    """first: the known params -> the first `kept` results, then residuals.  second: residuals, late params -> rest.
+
+    `first` has all known params; `second` has params (residuals..., late...)."""
+
+    first: Func
+    second: Func
+    residuals: tuple[Var, ...]
+
+
+def split(func: Func, late: Sequence[bool], kept: int) -> Split:
+    """Part `func` so that params in `late` are given to the second func only.
+
+    The first `kept` results must not depend on late params.
+    """
+    waiting: set[Var] = {p for p, is_late in zip(func.params, late, strict=True) if is_late}
+    first: list[Stmt] = []
+    second: list[Stmt] = []
+    for stmt in func.body.stmts:
+        read = set(operands(stmt)).union(*(reads(b) for b in blocks(stmt)))
+        if waiting.isdisjoint(read):
+            first.append(stmt)
+        else:
+            second.append(stmt)
+            waiting.update(stmt.targets)
+    early, rest = func.results[:kept], func.results[kept:]
+    if any(isinstance(r, Var) and r in waiting for r in early):
+        raise ValueError("a result that is wanted first depends on a late param")
+    second_block = Block(tuple(second), rest)
+    needed = reads(second_block)
+    inside = {t for s in second for t in s.targets}
+    known_params = tuple(p for p, is_late in zip(func.params, late, strict=True) if not is_late)
+    late_params = tuple(p for p, is_late in zip(func.params, late, strict=True) if is_late)
+    made = [t for s in first for t in s.targets]
+    residuals = [v for v in (*known_params, *made) if v in needed and v not in inside]
+    _add_size_carriers(residuals, late_params, second, known_params, made)
+    return Split(Func(f"{func.name}_first", known_params, Block(tuple(first), (*early, *residuals))),
+                 Func(f"{func.name}_second", (*residuals, *late_params), second_block), tuple(residuals))
+
+
+def _add_size_carriers(residuals: list[Var], late: Sequence[Var], second: Sequence[Stmt],
+                       params: Sequence[Var], made: Sequence[Var]) -> None:
+    """The second func must be able to bind every size that it names: keep a value that carries it."""
+    used: set[str] = set()
+    for stmt in second:
+        used |= sizes_used(stmt)
+    bound = {str(d) for v in (*residuals, *late) for d in v.type.shape} | {
+        v.name for v in residuals if not v.type.shape} | {t.name for s in second if isinstance(s, Let)
+                                                          for t in s.targets}
+    for size in sorted(used):
+        if size in bound:
+            continue
+        for value in (*params, *made):
+            if value.name == size or size in {str(d) for d in value.type.shape}:
+                residuals.append(value)
+                bound |= {str(d) for d in value.type.shape} | {value.name}
+                break
