@@ -1,0 +1,161 @@
+"""Trigonometric functions: sin, cos, tan.
+
+Cody and Waite's reduction x = n pi / 2 + r with pi / 2 in parts of 31 bits, so that the products with n are exact, and
+error-free sums, so that r keeps all its digits however close x is to a multiple of pi / 2. Then polynomials for the sine
+and cosine of r, which one is chosen by n. Where a loop has sin(x) and cos(x), LLVM finds that they share nearly all.
+float32 is computed in float64.
+
+Beyond `LARGE` that no longer works, and such arguments are rare: they go to the C library. A branch with a call in it
+would keep a loop from being vectorised. So the call is unconditional, to a function that gives NaN back at once for
+ordinary arguments, and that names vector variants of itself for LLVM to use (LLVM's "vector-function-abi-variant"
+attribute), which look whether any of their elements is large.
+"""
+
+import numpy as np
+
+from gradsmith.kernels import polynomials
+from gradsmith.kernels.exp import nearest_integer
+from gradsmith.kernels.expression import (
+    F32,
+    F64,
+    Code,
+    Format,
+    Value,
+    exact_sum,
+    exact_sum_ordered,
+    fma,
+    muladd,
+    polynomial,
+    where,
+)
+from gradsmith.kernels.kernel import kernel
+
+LARGE = 3e6  # keeps n below 2**21
+# pi / 2 in three parts of 31 bits and the rest. Two parts will do for float32.
+HALF_PI = (1.5707963267341256, 6.07710050359346e-11, 2.9127320548227e-20, 1.2706558760139878e-29)
+HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
+TWO_OVER_PI = 0.6366197723675814
+WIDTHS = (2, 4, 8, 16)
+
+
+def reduce(x: Value) -> tuple[Value, Value, Value]:
+    """r, r_low and the integer n with x = n pi / 2 + r + r_low and |r| <= pi / 4, for |x| < LARGE.
+
+    r and r_low are float64. r_low matters for a float64 x only.
+    """
+    wide = x.to(F64)
+    n, n_bits = nearest_integer(wide * TWO_OVER_PI)
+    if x.format is F32:
+        r = muladd(n, -HALF_PI_LOW, muladd(n, -HALF_PI_HIGH, wide))
+        return r, r.constant(0.0), n_bits
+    a, b, c, d = HALF_PI
+    high = muladd(n, -a, x)  # exact, as is every product here but the last
+    high, low = exact_sum(high, n * -b)
+    high, lower = exact_sum(high, n * -c)
+    r, r_low = exact_sum_ordered(high, muladd(n, -d, low + lower))
+    return r, r_low, n_bits
+
+
+def sin_reduced(r: Value, r_low: Value, accuracy: Format) -> Value:
+    """sin(r + r_low) for |r| <= pi / 4."""
+    z = r * r
+    return r + muladd(z * r, polynomial(z, polynomials.SIN[accuracy.width]), r_low)
+
+
+def cos_reduced(r: Value, r_low: Value, accuracy: Format) -> Value:
+    """cos(r + r_low) for |r| <= pi / 4."""
+    z = r * r
+    half_square = z * 0.5
+    high, low = exact_sum_ordered(r.constant(1.0), -half_square)
+    return high + (low + muladd(z * z, polynomial(z, polynomials.COS[accuracy.width]), -(r * r_low)))
+
+
+def sin_of_quadrants(x: Value, quadrants: int) -> Value:
+    """sin(x + quadrants pi / 2)."""
+    r, r_low, n_bits = reduce(x)
+    n_bits = n_bits + quadrants
+    sine, cosine = sin_reduced(r, r_low, x.format), cos_reduced(r, r_low, x.format)
+    result = where(is_odd(n_bits), cosine, sine)
+    return (result.bits() ^ ((n_bits & 2) << 62)).floats().to(x.format)
+
+
+def is_odd(n_bits: Value) -> Value:
+    return (n_bits & 1).equals(1)
+
+
+def for_large(function: str, x: Value, result: Value) -> Value:
+    """`result`, but the C library's `function` of x where x is large, infinite or NaN."""
+    name = f"gradsmith_large_{function}_{x.format.name}"
+    define_large(x.code, name, function if x.format is F64 else f"{function}f", x.format)
+    variants = ",".join(f"_ZGV_LLVM_N{width}v_{name}({name}_{width})" for width in WIDTHS)
+    instruction = f'call {x.type} @{name}({x.type} {x.name}) nounwind "vector-function-abi-variant"="{variants}"'
+    return where(abs(x) < LARGE, result, x._write(instruction))
+
+
+def define_large(code: Code, name: str, library: str, format: Format) -> None:
+    """Define `name`, which is `library` where |x| >= LARGE and x elsewhere, and its vector variants."""
+    number = format.llvm
+    limit = f"0x{F64.bits(LARGE):016X}"
+    attributes = "noinline nounwind willreturn memory(none)"
+    code.externals.add((library, number))
+    code.support[name] = f"""
+        define weak_odr hidden {number} @{name}({number} %x) {attributes} {{
+          %size = call {number} @llvm.fabs.{format.name}({number} %x)
+          %is_small = fcmp olt {number} %size, {limit}
+          br i1 %is_small, label %small, label %large
+        small:
+          ret {number} %x
+        large:
+          %result = call {number} @{library}({number} %x) nounwind
+          ret {number} %result
+        }}"""
+    for width in WIDTHS:
+        vector, bits = f"<{width} x {number}>", f"<{width} x i1>"
+        fabs, reduce_and = f"llvm.fabs.v{width}{format.name}", f"llvm.vector.reduce.and.v{width}i1"
+        code.support[fabs] = f"declare {vector} @{fabs}({vector})"
+        code.support[reduce_and] = f"declare i1 @{reduce_and}({bits})"
+        one_by_one = "".join(
+            f"""
+          %x{i} = extractelement {vector} %x, i32 {i}
+          %y{i} = call {number} @{name}({number} %x{i})
+          %r{i + 1} = insertelement {vector} %r{i}, {number} %y{i}, i32 {i}"""
+            for i in range(width)
+        )
+        code.support[f"{name}_{width}"] = f"""
+        define weak_odr hidden {vector} @{name}_{width}({vector} %x) {attributes} {{
+          %size = call {vector} @{fabs}({vector} %x)
+          %are_small = fcmp olt {vector} %size, splat ({number} {limit})
+          %all_small = call i1 @{reduce_and}({bits} %are_small)
+          br i1 %all_small, label %small, label %large
+        small:
+          ret {vector} %x
+        large:
+          %r0 = freeze {vector} poison{one_by_one}
+          ret {vector} %r{width}
+        }}"""
+
+
+@kernel(np.sin)
+def sin(x: Value) -> Value:
+    """The sine of an angle in radians."""
+    return for_large("sin", x, where(x.equals(0.0), x, sin_of_quadrants(x, 0)))
+
+
+@kernel(np.cos)
+def cos(x: Value) -> Value:
+    """The cosine of an angle in radians."""
+    return for_large("cos", x, sin_of_quadrants(x, 1))
+
+
+@kernel(np.tan)
+def tan(x: Value) -> Value:
+    """The tangent of an angle in radians."""
+    r, r_low, n_bits = reduce(x)
+    z = r * r
+    rest = muladd(z * r, polynomial(z, polynomials.TAN[x.format.width]), muladd(r_low, z, r_low))
+    high, low = exact_sum_ordered(r, rest)
+    # -1 / (high + low), corrected to first order.
+    inverse = 1.0 / high
+    inverse = muladd(inverse, fma(-high, inverse, 1.0) - low * inverse, inverse)
+    result = where(is_odd(n_bits), -inverse, high + low).to(x.format)
+    return for_large("tan", x, where(x.equals(0.0), x, result))
