@@ -1,0 +1,89 @@
+"""Operations that make an array from parameters alone, iota, size and empty, and NumPy's ways of creating arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..ir.nodes import Value
+from ..ir.types import I64, Type
+from .base import Sample, sample
+from .families import Creation, Lowering, RuleError, register
+
+
+@register
+class Iota(Creation):
+    """Each element is its own index along `axis`."""
+
+    name, lowering = "iota", Lowering.REINDEX
+
+    def infer(self, *, shape: tuple[Any, ...], axis: int, dtype: str) -> Type:
+        if not 0 <= axis < len(shape):
+            raise RuleError(f"axis {axis} is out of bounds for array of dimension {len(shape)}", code="E304")
+        return Type(dtype, tuple(shape))
+
+    def reference(self, *, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
+        inner = tuple(d if k == axis else 1 for k, d in enumerate(shape))
+        return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(inner), shape)
+
+    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], *,
+                shape: tuple[Any, ...], axis: int, dtype: str, **params: Any) -> Value:
+        return index[axis] if dtype == "int64" else ops.convert(index[axis], dtype=dtype)
+
+    def stablehlo(self, h: Any, *, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
+        return h.iota(Type(dtype, shape), axis)
+
+    def samples(self) -> list[Sample]:
+        return [sample(shape=(3,), axis=0, dtype="int64"), sample(shape=(2, 3), axis=0, dtype="float64"),
+                sample(shape=(2, 3), axis=1, dtype="float32"), sample(shape=(2, 0), axis=0, dtype="int32"),
+                sample(shape=(1,), axis=0, dtype="float64")]
+
+
+@register
+class Size(Creation):
+    """A dimension as an int64 scalar; its source text is the dimension itself."""
+
+    name, lowering = "size", Lowering.KERNEL
+
+    def infer(self, *, dim: Any) -> Type:
+        return I64
+
+    def reference(self, *, dim: int) -> Any:
+        return np.int64(dim)
+
+    def kernel(self, types: Sequence[Type], params: dict[str, Any]) -> str:
+        return str(params["dim"])
+
+    def stablehlo(self, h: Any, *, dim: int) -> Any:
+        return h.constant(dim, I64)
+
+    def samples(self) -> list[Sample]:
+        return [sample(dim=3), sample(dim=0)]
+
+
+@register
+class Empty(Creation):
+    """An array whose elements are all going to be stored.  The reference fills it with NaN, the largest integer or
+    True, so that a read of an element that was not stored shows."""
+
+    name, lowering = "empty", Lowering.KERNEL
+
+    def infer(self, *, shape: tuple[Any, ...], dtype: str) -> Type:
+        return Type(dtype, tuple(shape))
+
+    def reference(self, *, shape: tuple[int, ...], dtype: str) -> Any:
+        kind = np.dtype(dtype).kind
+        return np.full(shape, np.nan if kind in "fc" else np.iinfo(dtype).max if kind in "iu" else True, dtype)
+
+    def kernel(self, types: Sequence[Type], params: dict[str, Any]) -> str:
+        shape = "".join(f"{d}, " for d in params["shape"]).rstrip()
+        return f"np.empty(({shape}), dtype=np.{params['dtype']}{'_' if params['dtype'] == 'bool' else ''})"
+
+    def stablehlo(self, h: Any, *, shape: tuple[int, ...], dtype: str) -> Any:
+        return h.constant(0, Type(dtype, shape))
+
+    def samples(self) -> list[Sample]:
+        return [sample(shape=(2, 3), dtype="float64"), sample(shape=(0,), dtype="int32"), sample(shape=(), dtype="bool")]
