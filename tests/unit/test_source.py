@@ -240,6 +240,16 @@ def test_future_annotations_and_conditional_definitions(tmp_path, monkeypatch):
     assert "return 2" in find_source(made.f_twice).text
 
 
+def test_a_module_that_mentions_super(tmp_path, monkeypatch):
+    text = """
+        kept = super
+        class C:
+            def f(self):
+                return super().__repr__()
+    """
+    assert find_source(module(tmp_path, monkeypatch, text, "gs_super").C.f).node.name == "f"
+
+
 def executed(text, name="f", file="<string>", **names):
     exec(compile(text, file, "exec"), names)
     return names[name]

@@ -23,7 +23,9 @@ class Definition:
 
     node: FunctionNode
     class_name: str | None  # of the class around it, which mangles private names
-    imports: frozenset[str]  # names that the text imports at its top level: method calls on them compile differently
+    # Names that the text imports at its top level, for method calls on them compile differently; and `super`, if it
+    # is mentioned there, for the same reason.
+    imports: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -60,7 +62,9 @@ def _top_level_imports(tree: ast.Module) -> Iterator[str]:
         node = pending.pop()
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-        elif not isinstance(node, FunctionNode | ast.ClassDef | ast.expr):
+        elif isinstance(node, ast.Name) and node.id == "super":
+            yield node.id
+        elif not isinstance(node, FunctionNode | ast.ClassDef):
             pending += ast.iter_child_nodes(node)
 
 
