@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..ir.build import const, int_const
 from ..ir.nodes import Value
 from ..ir.types import I64, Type
 from .base import Sample, sample
@@ -28,6 +29,10 @@ class Iota(Creation):
     def reference(self, *, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
         inner = tuple(d if k == axis else 1 for k, d in enumerate(shape))
         return np.broadcast_to(np.arange(shape[axis]).astype(dtype).reshape(inner), shape)
+
+    def simplify(self, args: Sequence[Value], *, shape: tuple[Any, ...], axis: int, dtype: str,
+                 **params: Any) -> Value | None:
+        return const(0, Type(dtype, tuple(shape))) if shape[axis] == 1 else None
 
     def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], *,
                 shape: tuple[Any, ...], axis: int, dtype: str, **params: Any) -> Value:
@@ -53,6 +58,9 @@ class Size(Creation):
 
     def reference(self, *, dim: int) -> Any:
         return np.int64(dim)
+
+    def simplify(self, args: Sequence[Value], *, dim: Any, **params: Any) -> Value | None:
+        return int_const(dim) if isinstance(dim, int) else None
 
     def kernel(self, types: Sequence[Type], params: dict[str, Any]) -> str:
         return str(params["dim"])
@@ -86,4 +94,5 @@ class Empty(Creation):
         return h.constant(0, Type(dtype, shape))
 
     def samples(self) -> list[Sample]:
-        return [sample(shape=(2, 3), dtype="float64"), sample(shape=(0,), dtype="int32"), sample(shape=(), dtype="bool")]
+        return [sample(shape=(2, 3), dtype="float64"), sample(shape=(0,), dtype="int32"),
+                sample(shape=(), dtype="bool")]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.build import choose, size_value
+from ..ir.build import choose, const, size_value
 from ..ir.index import Span
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
@@ -17,17 +17,14 @@ from .families import Lowering, Op, RuleError, Sample, register, sample
 from .shape import Reader, shifted
 
 
-def zeros_like(x: Value) -> Const:
-    return Const(x.type.numpy.type(0).item(), x.type)
-
-
 class Joining(Op):
     """Several arrays of one dtype side by side: linear in all of them together."""
 
     lowering = Lowering.REINDEX
+    masks = False
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Value:
-        return self(*(zeros_like(x) if t is None else t for t, x in zip(tangents, args)), **params)
+        return self(*(const(0, x.type) if t is None else t for t, x in zip(tangents, args)), **params)
 
     def _pick(self, i: Value, starts: Sequence[Any], read: Callable[[int], Value]) -> Value:
         """`read(k)` for the k of the last start that is not after i; decided by halving."""
@@ -107,6 +104,12 @@ class Concatenate(Joining):
 
         return self._pick(index[axis], [starts[k] for k in kept], read)
 
+    def pieces(self, types: Sequence[Type], *, axis: int, **params: Any) -> Any:
+        rank = types[0].rank
+        starts = self._starts([t.shape[axis] for t in types])
+        return None, [(k, tuple(starts[k] if a == axis else 0 for a in range(rank)), (1,) * rank, tuple(range(rank)))
+                      for k in range(len(types))]
+
     def stablehlo(self, h: Any, *xs: Any, axis: int) -> Any:
         return h.concatenate(list(xs), axis)
 
@@ -149,6 +152,10 @@ class Stack(Joining):
 
     def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> Value:
         return self._pick(index[0], range(len(types)), lambda k: at(k, list(index[1:])))
+
+    def pieces(self, types: Sequence[Type], **params: Any) -> Any:
+        rank = types[0].rank
+        return None, [(k, (k, *(0,) * rank), (1,) * (rank + 1), tuple(range(1, rank + 1))) for k in range(len(types))]
 
     def stablehlo(self, h: Any, *xs: Any) -> Any:
         return h.concatenate([h.reshape(x, (1, *x.type.shape)) for x in xs], 0)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.build import choose, int_const, size_value
+from ..ir.build import choose, const, int_const, size_value
 from ..ir.dims import bounds, maximum, product
 from ..ir.index import Span
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
-from .base import grid
+from .base import definition, grid
 from .families import Linear, Lowering, RuleError, Sample, register, sample
 
 Reader = Callable[[int, Sequence[Value]], Value]
@@ -30,15 +30,21 @@ class Reindexing(Linear):
     """
 
     lowering = Lowering.REINDEX
+    masks = False
 
     def __call__(self, x: Any, **params: Any) -> Any:
         (x,) = self.prepare(x)
-        result = self.infer(x.type, **params)
+        self.infer(x.type, **params)
+        simpler = Reindexing.simplify(self, (x,), **params)
+        return super().__call__(x, **params) if simpler is None else simpler
+
+    def simplify(self, args: Sequence[Value], **params: Any) -> Value | None:
+        (x,) = args
         if self.is_identity(x.type, **params):
             return x
         if isinstance(x, Const) and self.keeps_splats(x.type, **params):
-            return Const(x.value, result)
-        return super().__call__(x, **params)
+            return Const(x.value, self.infer(x.type, **params))
+        return None
 
     def is_identity(self, x: Type, **params: Any) -> bool:
         return False
@@ -192,6 +198,12 @@ class Reshape(Reindexing):
             inner[sources[0]] = position
         return at(0, inner)
 
+    def simplify(self, args: Sequence[Value], *, shape: tuple[Any, ...], **params: Any) -> Value | None:
+        before = definition(args[0])
+        if before is not None and before.op is self:
+            return ops.reshape(before.args[0], shape=shape)
+        return super().simplify(args, shape=shape)
+
     def view(self, types: Sequence[Type], params: dict[str, Any]) -> str | None:
         """Right for a C-contiguous argument only, which the caller knows."""
         return f"{{0}}.reshape(({''.join(f'{d}, ' for d in params['shape']).rstrip()}))"
@@ -234,6 +246,12 @@ class Transpose(Reindexing):
     def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, axes: tuple[int, ...],
                 **params: Any) -> Value:
         return at(0, [index[axes.index(k)] for k in range(len(axes))])
+
+    def simplify(self, args: Sequence[Value], *, axes: tuple[int, ...], **params: Any) -> Value | None:
+        before = definition(args[0])
+        if before is not None and before.op is self:
+            return ops.transpose(before.args[0], axes=tuple(before.params["axes"][a] for a in axes))
+        return super().simplify(args, axes=axes)
 
     def view(self, types: Sequence[Type], params: dict[str, Any]) -> str | None:
         axes = params["axes"]
@@ -291,7 +309,7 @@ class Pad(Reindexing):
     Negative low or high cut elements off, after the interior zeros were put in.
     """
 
-    name = "pad"
+    name, masks = "pad", True
 
     def infer(self, x: Type, *, low: tuple[Any, ...], high: tuple[Any, ...], interior: tuple[int, ...]) -> Type:
         if not len(low) == len(high) == len(interior) == x.rank:
@@ -353,7 +371,13 @@ class Pad(Reindexing):
                 inside = test if inside is None else ops.logical_and(inside, test)
         if inside is None:
             return at(0, inner)
-        return choose(inside, lambda: (at(0, inner),), lambda: (_zero(types[0]),))[0]
+        return choose(inside, lambda: (at(0, inner),), lambda: (const(0, types[0].scalar),))[0]
+
+    def pieces(self, types: Sequence[Type], *, low: tuple[Any, ...], high: tuple[Any, ...], interior: tuple[int, ...],
+               **params: Any) -> Any:
+        if not all(_certainly_at_most(-d, 0) for d in (*low, *high)):
+            return None
+        return const(0, types[0].scalar), [(0, low, tuple(b + 1 for b in interior), tuple(range(len(low))))]
 
     def stablehlo(self, h: Any, x: Any, *, low: tuple[int, ...], high: tuple[int, ...],
                   interior: tuple[int, ...]) -> Any:
@@ -368,7 +392,3 @@ class Pad(Reindexing):
                 sample(grid(1, 2), low=(2, 0), high=(0, 1), interior=(1, 3)),
                 sample(grid(0), low=(1,), high=(1,), interior=(2,)), sample(grid(), low=(), high=(), interior=()),
                 sample(grid(2, dtype="float32"), low=(1,), high=(0,), interior=(0,))]
-
-
-def _zero(x: Type) -> Const:
-    return Const(x.numpy.type(0).item(), x.scalar)
