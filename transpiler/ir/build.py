@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from . import registry
+from .dims import symbols_of
 from .nodes import Block, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from .types import BOOL, I64, Type
 
@@ -43,21 +46,53 @@ class Names:
 
 
 class Builder:
-    """Statements of one block under construction.  `loc` is given to what is emitted next."""
+    """Statements of one block under construction.  `loc` is given to what is emitted next.
 
-    def __init__(self, names: Names, loc: Location | None = None) -> None:
+    A sharing builder gives an equal pure scalar statement that it (or a builder around it) holds already instead of
+    emitting it again.
+    """
+
+    def __init__(self, names: Names, loc: Location | None = None, outer: Builder | None = None,
+                 share: bool = False) -> None:
         self.stmts: list[Stmt] = []
         self.names = names
         self.loc = loc
+        self.outer = outer
+        self.share = share
+        self._known: dict[Any, tuple[Var, ...]] = {}
 
     def var(self, type: Type, hint: str = "t") -> Var:
         return Var(self.names.fresh(hint), type)
 
     def let(self, op: Any, args: Sequence[Value], params: Mapping[str, Any], types: Sequence[Type],
             hint: str = "t") -> tuple[Var, ...]:
+        key = expression_key(op, args, params, types) if self.share and op.is_pure else None
+        if key is not None:
+            around: Builder | None = self
+            while around is not None and around.share:
+                if key in around._known:
+                    return around._known[key]
+                around = around.outer
         targets = tuple(self.var(t, hint) for t in types)
         self.stmts.append(Let(targets, op, tuple(args), dict(params), self.loc))
+        if key is not None:
+            self._known[key] = targets
         return targets
+
+    def sees(self, other: Builder) -> bool:
+        """Whether what `other` holds is in scope here."""
+        around: Builder | None = self
+        while around is not None:
+            if around is other:
+                return True
+            around = around.outer
+        return False
+
+
+def expression_key(op: Any, args: Sequence[Value], params: Mapping[str, Any], types: Sequence[Type]) -> Any:
+    """Equal for statements that compute the same; constants by value and sign of zero."""
+    return (op.name, tuple((repr(a.value), a.type) if isinstance(a, Const) else a for a in args),
+            tuple(sorted(params.items(), key=lambda item: item[0])), tuple(types))
 
 
 def current() -> Builder:
@@ -73,14 +108,14 @@ def is_building() -> bool:
 
 
 @contextmanager
-def building(names: Names | None = None, loc: Location | None = None) -> Iterator[Builder]:
-    """A new block.  Names and location are those of the surrounding builder unless given."""
+def building(names: Names | None = None, loc: Location | None = None, share: bool | None = None) -> Iterator[Builder]:
+    """A new block.  Names, location and sharing are those of the surrounding builder unless given."""
     outer = _current.get()
     if names is None:
         names = outer.names if outer is not None else Names()
     if loc is None and outer is not None:
         loc = outer.loc
-    builder = Builder(names, loc)
+    builder = Builder(names, loc, outer, outer.share if share is None and outer is not None else bool(share))
     token = _current.set(builder)
     try:
         yield builder
@@ -107,6 +142,9 @@ def const(value: Any, type: Type) -> Const:
         value = bool(value)
     elif kind in "iu":
         value = int(value)
+        info = np.iinfo(type.dtype)
+        if not info.min <= value <= info.max:
+            raise OverflowError(f"{value} does not fit in {type.dtype}")
     elif kind == "f":
         value = float(type.numpy.type(value))
     else:
@@ -182,6 +220,7 @@ def build_func(name: str, param_types: Sequence[tuple[str, Type]], body: Callabl
     """A func whose body is emitted by `body(*params)`, which gives the results."""
     names = names or Names()
     params = tuple(Var(names.fresh(hint), type) for hint, type in param_types)
+    names.taken.update(size for p in params for d in p.type.shape for size in symbols_of(d))
     with building(names) as builder:
         results = tuple(body(*params))
     return Func(name, params, Block(tuple(builder.stmts), results), tuple(result_names))

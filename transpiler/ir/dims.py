@@ -8,7 +8,7 @@ maxima become atoms of the polynomial.  `str()` of a dimension is Python source 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import total_ordering
 from typing import Any, TypeGuard
 
@@ -21,7 +21,7 @@ class Symbol:
     """A named size.  `low` is a bound known from specialisation (sizes 0 and 1 are made static, so 2) or 0."""
 
     name: str
-    low: int = 2
+    low: int = field(default=2, compare=False)
 
     def __lt__(self, other: object) -> bool:
         return str(self) < str(other)
@@ -93,6 +93,9 @@ class DimExpr:
     def __mod__(self, other: Any) -> Any:
         return self - floordiv(self, other) * other
 
+    def __rmod__(self, other: Any) -> Any:
+        return other - floordiv(other, self) * self
+
     def __str__(self) -> str:
         text = ""
         ordered = sorted(self.terms, key=lambda term: (term[0] == (), term[1] < 0, [str(a) for a in term[0]]))
@@ -153,8 +156,10 @@ def floordiv(a: Any, b: Any) -> Any:
     if a == b:
         return 1
     if isinstance(b, int):
-        if all(c % b == 0 for _, c in _terms(a)):
-            return _normal({m: c // b for m, c in _terms(a)})
+        whole = _normal({m: c // b for m, c in _terms(a) if c % b == 0})
+        rest = _normal({m: c for m, c in _terms(a) if c % b})
+        if whole != 0 or isinstance(rest, int):
+            return whole + floordiv(rest, b)
     else:
         quotient = _exact_quotient(a, b)
         if quotient is not None:
@@ -180,6 +185,10 @@ def _exact_quotient(a: Any, b: Any) -> Any | None:
     return _normal(found)
 
 
+def _order(dim: Any) -> tuple[bool, str]:
+    return isinstance(dim, int), str(dim)
+
+
 def maximum(a: Any, b: Any) -> Any:
     """max(a, b), decided where the bounds of a - b tell."""
     low, high = bounds(a - b)
@@ -187,7 +196,7 @@ def maximum(a: Any, b: Any) -> Any:
         return a
     if high is not None and high <= 0:
         return b
-    return _of(DimCall("max", (a, b)))
+    return _of(DimCall("max", tuple(sorted((a, b), key=_order))))
 
 
 def minimum(a: Any, b: Any) -> Any:
@@ -197,7 +206,7 @@ def minimum(a: Any, b: Any) -> Any:
         return b
     if high is not None and high <= 0:
         return a
-    return _of(DimCall("min", (a, b)))
+    return _of(DimCall("min", tuple(sorted((a, b), key=_order))))
 
 
 def bounds(dim: Any) -> tuple[int | None, int | None]:

@@ -74,11 +74,13 @@ def sizes_used(stmt: Stmt) -> set[str]:
 def reads(block: Block) -> set[Any]:
     """Vars read anywhere in the block (also those it defines itself), and the names of sizes it uses."""
     found: set[Any] = {r for r in block.results if isinstance(r, Var)}
+    found.update(size for r in block.results for d in r.type.shape for size in dimensions.symbols_of(d))
     for stmt in all_statements(block):
         found.update(v for v in operands(stmt) if isinstance(v, Var))
         found.update(sizes_used(stmt))
         for inner in blocks(stmt):
             found.update(r for r in inner.results if isinstance(r, Var))
+            found.update(size for r in inner.results for d in r.type.shape for size in dimensions.symbols_of(d))
     return found
 
 
@@ -88,7 +90,9 @@ def definitions(block: Block) -> dict[Var, Stmt]:
 
 
 def used_names(func: Func) -> list[str]:
+    """Names of values and of sizes: a new value must take neither."""
     names = [p.name for p in func.params]
+    names += [size for p in func.params for d in p.type.shape for size in dimensions.symbols_of(d)]
     for stmt in all_statements(func.body):
         names += [v.name for v in (*stmt.targets, *bound_inside(stmt))]
     return names
@@ -104,6 +108,7 @@ class Copier:
     def __init__(self, values: Mapping[Var, Value] | None = None, sizes: Mapping[str, Any] | None = None) -> None:
         self.values: dict[Var, Value] = dict(values or {})
         self.sizes: dict[str, Any] = dict(sizes or {})
+        self._given = frozenset(self.sizes)
 
     def value(self, value: Value) -> Value:
         if isinstance(value, Const):
@@ -121,11 +126,18 @@ class Copier:
 
     def bind(self, old: Var) -> Var:
         """A fresh var for a target or bound name of the copied code."""
-        new = current().var(self.type(old.type), old.name)
-        self.values[old] = new
-        if new.name != old.name and not old.type.shape and old.type.dtype == "int64":
-            self.sizes.setdefault(old.name, dimensions.symbol(new.name, 0))
-        return new
+        return self.bind_all((old,))[0]
+
+    def bind_all(self, olds: Sequence[Var]) -> tuple[Var, ...]:
+        """Fresh vars for names bound together; ints first, since the others' types may be sized by them."""
+        for old in sorted(olds, key=lambda v: bool(v.type.shape)):
+            new = current().var(self.type(old.type), old.name)
+            self.values[old] = new
+            if not old.type.shape and old.type.dtype == "int64" and old.name not in self._given:
+                self.sizes.pop(old.name, None)
+                if new.name != old.name:
+                    self.sizes[old.name] = dimensions.symbol(new.name, 0)
+        return tuple(self.values[old] for old in olds)  # type: ignore[misc]
 
     def block(self, block: Block) -> Block:
         """A copied nested block."""
@@ -140,27 +152,27 @@ class Copier:
         match stmt:
             case Let():
                 args, params = tuple(map(self.value, stmt.args)), self.params(stmt.params)
-                b.stmts.append(Let(tuple(map(self.bind, stmt.targets)), stmt.op, args, params, stmt.loc))
+                b.stmts.append(Let(self.bind_all(stmt.targets), stmt.op, args, params, stmt.loc))
             case Call():
                 args = tuple(map(self.value, stmt.args))
-                b.stmts.append(Call(tuple(map(self.bind, stmt.targets)), stmt.func, args, stmt.loc))
+                b.stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc))
             case Check():
                 b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc))
             case If():
                 pred, then, orelse = self.value(stmt.pred), self.block(stmt.then), self.block(stmt.orelse)
-                b.stmts.append(If(tuple(map(self.bind, stmt.targets)), pred, then, orelse, stmt.loc))
+                b.stmts.append(If(self.bind_all(stmt.targets), pred, then, orelse, stmt.loc))
             case For():
                 lo, hi, step = self.value(stmt.lo), self.value(stmt.hi), self.value(stmt.step)
                 inits = tuple(map(self.value, stmt.inits))
-                index, carries = self.bind(stmt.index), tuple(map(self.bind, stmt.carries))
+                index, carries = self.bind(stmt.index), self.bind_all(stmt.carries)
                 body = self.block(stmt.body)
-                b.stmts.append(For(tuple(map(self.bind, stmt.targets)), index, lo, hi, step, carries, inits, body,
+                b.stmts.append(For(self.bind_all(stmt.targets), index, lo, hi, step, carries, inits, body,
                                    stmt.parallel, stmt.loc))
             case While():
                 inits = tuple(map(self.value, stmt.inits))
-                carries = tuple(map(self.bind, stmt.carries))
+                carries = self.bind_all(stmt.carries)
                 cond, body = self.block(stmt.cond), self.block(stmt.body)
-                b.stmts.append(While(tuple(map(self.bind, stmt.targets)), carries, inits, cond, body, stmt.loc))
+                b.stmts.append(While(self.bind_all(stmt.targets), carries, inits, cond, body, stmt.loc))
             case _:
                 assert_never(stmt)
 
@@ -191,42 +203,44 @@ def inline(func: Func, args: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(copier.value(r) for r in func.results)
 
 
-Rewrite = Callable[[Let], Let | Value | Sequence[Value] | None]
+Rewrite = Callable[[Let], "Let | Value | Sequence[Value] | None"]
 
 
 def rewrite(func: Func, change: Rewrite) -> Func:
     """Replace Lets, innermost blocks included.
 
     `change(let)` is given each Let with already replaced operands, inside a builder: it returns the Let itself to
-    keep it, or the value (values) to use instead of its targets; what it emitted stands before.  Returns `func`
-    itself when nothing changed.
+    keep it, or the value (values) to use instead of its targets; what it emitted stands before.  An int that a size
+    is named after is kept.  Returns `func` itself when nothing changed.
     """
     changed = False
+    sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)} | {
+        name for r in func.results for d in r.type.shape for name in dimensions.symbols_of(d)}
 
     def visit(block: Block, replaced: dict[Var, Value]) -> Block:
         nonlocal changed
         with building() as b:
             for stmt in block.stmts:
                 new = with_operands(stmt, replaced)
-                if isinstance(new, Let):
-                    b.loc = new.loc
-                    result = change(new)
-                    if result is new or result is None:
-                        b.stmts.append(new)
-                        continue
-                    changed = True
-                    if isinstance(result, Let):
-                        b.stmts.append(result)
-                        continue
-                    values = (result,) if isinstance(result, (Var, Const)) else tuple(result)
-                    replaced.update(zip(new.targets, values, strict=True))
-                else:
-                    inner = tuple(visit(x, replaced) for x in blocks(new))
-                    b.stmts.append(with_blocks(new, inner))
-        if not any(r in replaced for r in block.results if isinstance(r, Var)) and len(b.stmts) == len(
-                block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts)):
+                if not isinstance(new, Let):
+                    b.stmts.append(with_blocks(new, tuple(visit(x, replaced) for x in blocks(new))))
+                    continue
+                b.loc = new.loc
+                result = None if any(t.name in sizes for t in new.targets) else change(new)
+                if result is new or result is None:
+                    b.stmts.append(new)
+                    continue
+                changed = True
+                if isinstance(result, Let):
+                    b.stmts.append(result)
+                    continue
+                values = (result,) if isinstance(result, (Var, Const)) else tuple(result)
+                replaced.update(zip(new.targets, values, strict=True))
+        results = tuple(_replace(r, replaced) for r in block.results)
+        same = len(b.stmts) == len(block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts))
+        if same and all(x is y for x, y in zip(results, block.results)):
             return block
-        return Block(tuple(b.stmts), tuple(_replace(r, replaced) for r in block.results))
+        return Block(tuple(b.stmts), results)
 
     with building(Names(used_names(func))):
         body = visit(func.body, {})

@@ -27,26 +27,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import RuleError
 from ..ir import registry
 from ..ir.build import const, current
 from ..ir.nodes import Const, Let, Value, Var
 from ..ir.types import Type
 
 
-class RuleError(Exception):
-    """A rule cannot do this.  Whoever holds the statement turns it into a `TranspileError` with the user's line.
-
-    `kind` is the exception that NumPy users would expect (ValueError, TypeError, IndexError, ...), `code` the
-    error code and `help` what to write instead.
-    """
-
-    def __init__(self, message: str, *, kind: type[Exception] = ValueError, code: str = "E201",
-                 help: str | None = None) -> None:
-        super().__init__(message)
-        self.kind, self.code, self.help = kind, code, help
-
-
-class unsupported:  # noqa: N801  (reads as a statement in class bodies)
+class unsupported:
     """A rule left out on purpose: its use is an error that says why."""
 
     def __init__(self, why: str) -> None:
@@ -114,7 +102,7 @@ def grid(*shape: int, low: float = -2.0, high: float = 2.0, dtype: str = "float6
 class Op(ABC):
     """One operation.  Subclass a family below (or in its own file) rather than this."""
 
-    name: ClassVar[str] | str
+    name: str
     result_count: int = 1
     is_pure = True
     lowering: Lowering
@@ -177,6 +165,14 @@ class Op(ABC):
                 **params: Any) -> Value:
         """REINDEX: the result's element at `index` (int64 scalars); `at(k, index)` reads argument k."""
         raise NotImplementedError(self.name)
+
+    def copies_along(self, types: Sequence[Type], **params: Any) -> tuple[int, ...]:
+        """REINDEX: result axes along which elements of the argument repeat (recomputing them there has a price)."""
+        return ()
+
+    def view(self, types: Sequence[Type], params: Mapping[str, Any]) -> str | None:
+        """REINDEX: NumPy source that gives the result as a view of argument {0}, for library kernels; else None."""
+        return None
 
     def pieces(self, types: Sequence[Type], **params: Any) -> Any:
         """REINDEX, optional: (fill, [(k, starts, steps, axes), ...]) where the result is glued from its arguments.

@@ -13,39 +13,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ir.nodes import Block, Const, Func, Let, Value, Var
-from ..ir.walk import blocks, with_blocks, with_operands
+from ..ir.build import expression_key
+from ..ir.nodes import Block, Func, Let, Value, Var
+from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_operands
 
 
 def share_common(func: Func) -> Func:
-    body = _share(func.body, {}, {})
+    sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)}
+    body = _share(func.body, {}, {}, sizes)
     return func if body is func.body else Func(func.name, func.params, body, func.result_names)
 
 
-def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, Value]) -> Block:
+def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, Value], sizes: set[str]) -> Block:
     seen = dict(seen)
     stmts = []
     for old in block.stmts:
         stmt = with_operands(old, replaced)
         if isinstance(stmt, Let):
             if stmt.op.is_pure:
-                key = expression_key(stmt)
+                key = expression_key(stmt.op, stmt.args, stmt.params, [t.type for t in stmt.targets])
                 known = seen.get(key)
-                if known is not None:
+                if known is not None and not any(t.name in sizes for t in stmt.targets):
                     replaced.update(zip(stmt.targets, known, strict=True))
                     continue
                 seen[key] = stmt.targets
         else:
-            stmt = with_blocks(stmt, [_share(b, seen, replaced) for b in blocks(stmt)])
+            stmt = with_blocks(stmt, [_share(b, seen, replaced, sizes) for b in blocks(stmt)])
         stmts.append(stmt)
     results = tuple(replaced.get(r, r) if isinstance(r, Var) else r for r in block.results)
     if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)) and all(
             a is b for a, b in zip(results, block.results)):
         return block
     return Block(tuple(stmts), results)
-
-
-def expression_key(let: Let) -> Any:
-    """Equal for Lets that compute the same; constants by value and sign of zero."""
-    return (let.op.name, tuple((repr(a.value), a.type) if isinstance(a, Const) else a for a in let.args),
-            tuple(sorted(let.params.items(), key=lambda item: item[0])), tuple(t.type for t in let.targets))

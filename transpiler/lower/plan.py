@@ -1,0 +1,128 @@
+"""Which values get an array of their own and which stay virtual (computed where they are used).
+
+Elementwise and reindexing operations can be virtual.  One is given an array when something needs it whole: it is a
+result, or an operand of a library call or of control flow.  It also gets one when recomputing it would cost more
+than keeping it: it is dear and used by loop nests that cannot become one, or repeated along inner axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..ir.nodes import Block, Let, Stmt, Var
+from ..ir.walk import blocks, operands, reads
+from ..ops.base import Lowering
+
+DEAR = 6            # cost of an inlined expression above which two separate nests share an array of it
+REPEATED = 2        # cost above which an operand that is repeated along outer axes gets an array
+
+
+@dataclass(frozen=True)
+class Plan:
+    """virtual: values without an array.  views: values that are NumPy views, made for a library call."""
+
+    virtual: dict[Var, Let]
+    views: set[Var]
+
+
+def can_be_virtual(stmt: Stmt) -> bool:
+    return isinstance(stmt, Let) and stmt.op.is_pure and (
+        stmt.op.lowering is Lowering.REINDEX
+        or (stmt.op.lowering is Lowering.ELEMENTWISE and bool(stmt.target.type.shape)))
+
+
+def plan(block: Block) -> Plan:
+    virtual: dict[Var, Let] = {s.target: s for s in block.stmts if isinstance(s, Let) and can_be_virtual(s)}
+    views = _needed_whole(block, virtual)
+    _keep_dear(block, virtual)
+    return Plan(virtual, views)
+
+
+def _needed_whole(block: Block, virtual: dict[Var, Let]) -> set[Var]:
+    """Take out of `virtual` what must be an array; return those that can be views of one."""
+    views: set[Var] = set()
+
+    def whole(value: Any, as_view: bool) -> None:
+        let = virtual.get(value) if isinstance(value, Var) else None
+        if let is None:
+            return
+        if not value.type.shape:
+            virtual.pop(value)
+            return
+        if as_view and let.op.lowering is Lowering.REINDEX and len(let.args) == 1 and isinstance(
+                let.args[0], Var) and let.op.view([a.type for a in let.args], let.params) is not None:
+            views.add(value)
+            virtual.pop(value)
+            whole(let.args[0], True)
+            return
+        virtual.pop(value)
+
+    for result in block.results:
+        whole(result, False)
+    for stmt in reversed(block.stmts):
+        if not isinstance(stmt, Let):
+            for value in {*operands(stmt)}.union(*(reads(b) for b in blocks(stmt))):
+                whole(value, False)
+        elif stmt.op.lowering in (Lowering.KERNEL, Lowering.EXPAND):
+            for value in stmt.args:
+                whole(value, stmt.op.lowering is Lowering.KERNEL)
+        elif stmt.op.lowering is Lowering.SCATTER:
+            whole(stmt.args[0], False)
+    return views
+
+
+def _keep_dear(block: Block, virtual: dict[Var, Let]) -> None:
+    """Take out of `virtual` what is cheaper kept than computed again."""
+    lets = [s for s in block.stmts if isinstance(s, Let)]
+    behind = _ancestors(block)
+    users: dict[Var, set[Let]] = {v: set() for v in virtual}
+    for let in reversed(lets):
+        roots = users[let.target] if let.target in virtual else {let}
+        for arg in let.args:
+            if arg in users:
+                users[arg] |= roots
+    cost: dict[Var, int] = {}
+    for let in lets:
+        if let.target not in virtual:
+            continue
+        value = let.target
+        cost[value] = let.op.cost + sum(cost.get(a, 0) for a in let.args if isinstance(a, Var) and a in virtual)
+        shared = len(users[value]) > 1 and cost[value] > DEAR and not _one_nest(users[value], behind)
+        if value.type.shape and shared:
+            del virtual[value]
+            continue
+        types = [a.type for a in let.args]
+        for arg in let.args:
+            if isinstance(arg, Var) and arg in virtual and arg.type.shape and cost[arg] > REPEATED:
+                copies = let.op.copies_along(types, **let.params)
+                if copies and min(copies) < arg.type.rank:
+                    del virtual[arg]
+
+
+def _ancestors(block: Block) -> dict[Var, frozenset[Var]]:
+    """For each value, all values of the block that it depends on."""
+    behind: dict[Var, frozenset[Var]] = {}
+    for stmt in block.stmts:
+        read = {v for v in operands(stmt) if isinstance(v, Var)}.union(*(reads(b) for b in blocks(stmt)))
+        all_read = frozenset(v for v in read if isinstance(v, Var)).union(*(behind.get(v, ()) for v in read))
+        for target in stmt.targets:
+            behind[target] = all_read
+    return behind
+
+
+def _one_nest(users: set[Let], behind: dict[Var, frozenset[Var]]) -> bool:
+    """Whether the loop nests of these statements can become one: same space, none depends on another."""
+    spaces = {_space(let) for let in users}
+    if len(spaces) > 1:
+        return False
+    targets = [let.targets[0] for let in users]
+    return not any(a is not b and a in behind[b] for a in targets for b in targets)
+
+
+def _space(let: Let) -> tuple[Any, ...]:
+    if let.op.lowering is Lowering.REDUCTION:
+        return let.args[0].type.shape
+    if let.op.lowering is Lowering.SCATTER:
+        return let.op.space([a.type for a in let.args], **let.params)
+    return let.target.type.shape
