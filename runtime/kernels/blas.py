@@ -102,8 +102,8 @@ def _emit_gemm(e: Emitter, letter: str, start: ir.Value, a: Matrix, b: Matrix, o
     )  # fmt: skip
     e.call(
         letter + "gemm",
-        e.flag(w.xor(flip, pick(left.by_column, right.by_column))),
-        e.flag(w.xor(flip, pick(right.by_column, left.by_column))),
+        e.letter(w.xor(flip, pick(left.by_column, right.by_column)), "T", "N"),
+        e.letter(w.xor(flip, pick(right.by_column, left.by_column)), "T", "N"),
         *sizes[:3],
         e.number(DOUBLE(1.0), letter),
         pick(left.data, right.data), sizes[3],
@@ -130,7 +130,7 @@ def _emit_gemv(e: Emitter, letter: str, start: ir.Value, a: Matrix, x: Matrix, o
     sizes = e.ints(pick(a.rows, a.columns), pick(a.columns, a.rows), matrix.step, vector.step, result.step)
     e.call(
         letter + "gemv",
-        e.flag(w.not_(matrix.by_column)),
+        e.letter(w.not_(matrix.by_column), "T", "N"),
         *sizes[:2],
         e.number(DOUBLE(1.0), letter),
         matrix.data, sizes[2],
@@ -235,7 +235,7 @@ def _writes_into_last(function: Callable, support: str, emit: Callable, start: f
     def lower(context, builder, sig, args):
         matrices = [Matrix.of_array(context, builder, *pair) for pair in zip(sig.args, args)]
         letter, itemsize = LETTERS[sig.args[0].dtype], matrices[0].itemsize
-        callee = support_function(context, builder, support, letter, DOUBLE, emit, 3, itemsize)
+        callee = support_function(context, builder, support, letter, DOUBLE, emit, [itemsize] * 3)
         status = builder.call(callee, [DOUBLE(start)] + [value for m in matrices for value in m.values])
         raise_on_failure(context, builder, status, name)
         return context.get_dummy_value()
@@ -258,7 +258,7 @@ def _returns_number(function: Callable, support: str, emit: Callable, count: int
         matrices = [Matrix.of_array(context, builder, *pair) for pair in zip(sig.args, args)]
         letter, itemsize = LETTERS[sig.args[0].dtype], matrices[0].itemsize
         value = cgutils.alloca_once_value(builder, context.get_constant_null(sig.return_type))
-        callee = support_function(context, builder, support, letter, POINTER, emit, count, itemsize)
+        callee = support_function(context, builder, support, letter, POINTER, emit, [itemsize] * count)
         place = builder.bitcast(value, POINTER)
         status = builder.call(callee, [place] + [value for m in matrices for value in m.values])
         raise_on_failure(context, builder, status, name)

@@ -5,7 +5,7 @@ they agree, finds the flag and leading dimension that describe each operand (or 
 calls BLAS and returns a status. `Emitter` writes the parts that such functions have in common.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,10 @@ class Matrix:
     @property
     def values(self) -> list[ir.Value]:
         return [self.data, self.rows, self.columns, self.row_stride, self.column_stride]
+
+    @property
+    def transposed(self) -> "Matrix":
+        return Matrix(self.data, self.columns, self.rows, self.column_stride, self.row_stride, self.itemsize)
 
     @classmethod
     def of_array(cls, context: Any, builder: IRBuilder, type_: types.Array, value: ir.Value) -> "Matrix":
@@ -85,24 +89,27 @@ class Emitter:
     def multiple(self, stride: ir.Value, itemsize: int) -> ir.Value:
         return self.builder.icmp_signed("==", self.builder.and_(stride, SIZE(itemsize - 1)), SIZE(0))
 
+    def fits(self, inner: ir.Value, outer: ir.Value, length: ir.Value, itemsize: int) -> ir.Value:
+        """Whether `inner` and `outer` are the strides of dense lines of `length` bytes."""
+        b = self.builder
+        return self.every(
+            b.icmp_signed("==", inner, SIZE(itemsize)),
+            b.icmp_signed(">=", outer, length),
+            self.multiple(outer, itemsize),
+        )
+
     def dense(self, m: Matrix) -> Dense:
         """`m` itself where its rows or columns are dense, a copy with dense rows where not."""
         b, item = self.builder, SIZE(m.itemsize)
         one_row, one_column = (b.icmp_signed("==", count, SIZE(1)) for count in (m.rows, m.columns))
         row_bytes, column_bytes = b.mul(m.columns, item), b.mul(m.rows, item)
 
-        def fits(inner: ir.Value, outer: ir.Value, length: ir.Value) -> ir.Value:
-            return self.every(
-                b.icmp_signed("==", inner, item),
-                b.icmp_signed(">=", outer, length),
-                self.multiple(outer, m.itemsize),
-            )
-
         # The stride along an axis of one element means nothing; take the one that fits.
         row_step = b.select(one_row, row_bytes, m.row_stride)
         column_step = b.select(one_column, column_bytes, m.column_stride)
-        by_row = fits(b.select(one_column, item, m.column_stride), row_step, row_bytes)
-        by_column = self.every(b.not_(by_row), fits(b.select(one_row, item, m.row_stride), column_step, column_bytes))
+        by_row = self.fits(b.select(one_column, item, m.column_stride), row_step, row_bytes, m.itemsize)
+        fits = self.fits(b.select(one_row, item, m.row_stride), column_step, column_bytes, m.itemsize)
+        by_column = b.and_(b.not_(by_row), fits)
         neither = b.not_(b.or_(by_row, by_column))
         data, copy = self.copied_if(neither, m)
         step = b.select(by_column, column_step, b.select(by_row, row_step, row_bytes))
@@ -167,8 +174,11 @@ class Emitter:
 
     def free(self, *operands: Dense | Vector) -> None:
         for operand in operands:
-            with self.builder.if_then(cgutils.is_not_null(self.builder, operand.copy)):
-                self.context.nrt.free(self.builder, operand.copy)
+            self.free_copy(operand.copy)
+
+    def free_copy(self, copy: ir.Value) -> None:
+        with self.builder.if_then(cgutils.is_not_null(self.builder, copy)):
+            self.context.nrt.free(self.builder, copy)
 
     def ints(self, *values: ir.Value) -> list[ir.Value]:
         """Pointers to `values` as BLAS's 32-bit integers."""
@@ -177,14 +187,15 @@ class Emitter:
         self.leave_if(b.not_(self.every(*fits)), TOO_LARGE)
         return [self.place(b.trunc(value, INT)) for value in values]
 
-    def flag(self, transposed: ir.Value) -> ir.Value:
-        return self.place(self.builder.select(transposed, BYTE(ord("T")), BYTE(ord("N"))))
-
     def number(self, value: ir.Value, letter: str) -> ir.Value:
         """A pointer to the double `value` as a number of the dtype `letter`."""
         real = SINGLE if letter in "sc" else DOUBLE
         cast = value if real == DOUBLE else self.builder.fptrunc(value, real)
         return self.place(cast, *([real(0.0)] if letter in "cz" else []))
+
+    def letter(self, condition: ir.Value, yes: str, no: str) -> ir.Value:
+        """A pointer to one character, as the flags of BLAS are."""
+        return self.place(self.builder.select(condition, BYTE(ord(yes)), BYTE(ord(no))))
 
     def place(self, *values: ir.Value) -> ir.Value:
         """A pointer to `values`, one after the other, on the stack."""
@@ -202,10 +213,13 @@ class Emitter:
 
 
 def support_function(
-    context: Any, builder: IRBuilder, name: str, letter: str, first: ir.Type, emit: Callable, count: int, itemsize: int
+    context: Any, builder: IRBuilder, name: str, letter: str, first: ir.Type, emit: Callable, itemsizes: Sequence[int]
 ) -> ir.Function:
-    """The support function `name`, written into the module being compiled when it is not there yet."""
-    signature = ir.FunctionType(INT, [first] + [POINTER, SIZE, SIZE, SIZE, SIZE] * count)
+    """The support function `name`, written into the module being compiled when it is not there yet.
+
+    It takes one argument of the type `first` and the values of a matrix for each of `itemsizes`.
+    """
+    signature = ir.FunctionType(INT, [first] + [POINTER, SIZE, SIZE, SIZE, SIZE] * len(itemsizes))
     function = cgutils.get_or_insert_function(builder.module, signature, f"{PREFIX}{name}_{letter}")
     if not function.is_declaration:
         return function
@@ -216,7 +230,7 @@ def support_function(
     body = IRBuilder(function.append_basic_block("entry"))
     body.position_at_end(body.block)
     head, *rest = function.args
-    matrices = [Matrix(*rest[5 * i : 5 * i + 5], itemsize=itemsize) for i in range(count)]
+    matrices = [Matrix(*rest[5 * i : 5 * i + 5], itemsize=itemsize) for i, itemsize in enumerate(itemsizes)]
     start = body.append_basic_block("start")
     body.branch(start)
     body.position_at_end(start)
@@ -224,11 +238,19 @@ def support_function(
     return function
 
 
-def raise_on_failure(context: Any, builder: IRBuilder, status: ir.Value, name: str) -> None:
+def raise_on_failure(
+    context: Any,
+    builder: IRBuilder,
+    status: ir.Value,
+    name: str,
+    more: Sequence[tuple[ir.Constant, type[Exception], str]] = (),
+) -> None:
+    """Raise, in the function being compiled, what the status of a support function says."""
     failures = (
         (MISMATCH, ValueError, f"{name}: the shapes of the operands do not fit together"),
         (TOO_LARGE, OverflowError, f"{name}: a size or stride exceeds BLAS's 32-bit integers"),
         (NO_MEMORY, MemoryError, f"{name}: no memory for a copy of an operand"),
+        *more,
     )
     with cgutils.if_unlikely(builder, builder.icmp_signed("!=", status, OK)):
         for code, error, message in failures:
