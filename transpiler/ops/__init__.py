@@ -10,8 +10,8 @@ from typing import Any
 
 from ..ir.registry import OPERATIONS as _OPERATIONS
 
-FAMILIES = ("arithmetic", "elementary", "comparison", "rounding", "special", "shape", "creation", "indexing",
-            "reduction", "statistics", "scan", "linalg", "products")
+FAMILIES = ("arithmetic", "conversion", "elementary", "comparison", "rounding", "special", "shape", "joining", "creation",
+            "indexing", "reduction", "statistics", "scan", "linalg", "products")
 
 
 def load_table() -> None:
