@@ -62,6 +62,7 @@ class Elementwise(Op):
     partials: Callable[..., Sequence[Any]] | None = None
     singular: tuple[int, ...] = ()
     result_dtype: Callable[..., str] | None = None      # of the arguments' dtypes; the first's without it
+    kinds: str = "biufc"                                 # NumPy's kind letters of the dtypes it takes
     hlo: Any = None                                      # StableHLO op name, or a function (h, *args) -> value
 
     def prepare(self, *args: Any) -> tuple[Value, ...]:
@@ -73,6 +74,12 @@ class Elementwise(Op):
     def infer(self, *args: Type, **params: Any) -> Type:
         if any(a.shape != args[0].shape for a in args):
             raise RuleError(f"{self.name} got shapes {', '.join(str(a) for a in args)}")
+        for a in args:
+            if a.kind not in self.kinds:
+                raise RuleError(f"{self.name} does not take {a.dtype}", kind=TypeError, code="E309")
+            if a.dtype == "float16":
+                raise RuleError(f"{self.name} of float16 is not supported", kind=TypeError, code="E307",
+                                help="compute in float32: x.astype(np.float32)")
         dtype = self.result_dtype(*(a.dtype for a in args)) if self.result_dtype else args[0].dtype
         return Type(dtype, args[0].shape)
 
@@ -91,7 +98,7 @@ class Elementwise(Op):
                 for k, (partial, want) in enumerate(zip(self._partials(args, result), wanted, strict=True))]
 
     def _partials(self, args: Sequence[Value], result: Value) -> Sequence[Any]:
-        if self.partials is None or not args[0].type.is_inexact and not any(a.type.is_inexact for a in args):
+        if self.partials is None or (not args[0].type.is_inexact and not any(a.type.is_inexact for a in args)):
             return [None] * len(args)
         return self.partials(*args, result)
 
@@ -114,16 +121,17 @@ class Elementwise(Op):
 
 def elementwise(name: str, function: Callable[..., Any], *, partials: Any, scalar: Any, stablehlo: Any,
                 samples: list[Sample], singular: tuple[int, ...] = (), result_dtype: Any = None, cost: int = 1,
-                doc: str = "") -> Elementwise:
+                kinds: str = "biufc", doc: str = "") -> Elementwise:
     """A row of the table: an elementwise op whose reference is `function`.
 
     partials: `lambda *args, r: (...)`, or None for a piecewise constant op.  scalar: source with {0}, {1}, or a
-    function of the argument dtypes to it.  stablehlo: op name, or (h, *args) -> value, or `unsupported(why)`.
+    function of the argument types to it.  kinds: NumPy's kind letters of the dtypes it takes.  stablehlo: op name,
+    or (h, *args) -> value, or `unsupported(why)`.
     """
     body: dict[str, Any] = {
         "name": name, "partials": staticmethod(partials) if partials else None, "scalar": staticmethod(scalar) if
         callable(scalar) else scalar, "singular": singular, "cost": cost, "__doc__": doc or f"Elementwise {name}.",
-        "result_dtype": staticmethod(result_dtype) if result_dtype else None,
+        "result_dtype": staticmethod(result_dtype) if result_dtype else None, "kinds": kinds,
         "reference": lambda self, *args, **params: function(*args), "samples": lambda self: samples}
     if isinstance(stablehlo, unsupported):
         body["stablehlo"] = stablehlo
