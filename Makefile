@@ -26,7 +26,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	@mkdir -p build/types/gradsmith
 	@find build/types/gradsmith -type l -delete
-	@ln -s $(CURDIR)/runtime/* $(CURDIR)/transpiler $(CURDIR)/cli build/types/gradsmith/
+	@ln -sfn $(CURDIR)/runtime/* $(CURDIR)/transpiler $(CURDIR)/cli build/types/gradsmith/
 	$(BIN)/python -m mypy
 
 bench: $(STAMP)
