@@ -6,22 +6,22 @@ Rules reach other operations as `ops.sum(...)`, through this module, so that fam
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from ..ir.registry import OPERATIONS as _OPERATIONS
 
-FAMILIES = ("arithmetic", "conversion", "elementary", "comparison", "rounding", "special", "shape", "joining", "creation",
-            "indexing", "reduction", "statistics", "scan", "linalg", "products")
+FAMILIES = tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
 def load_table() -> None:
-    """Import every family; done once, on first use of any operation by name."""
+    """Import every module of this folder: each registers its operations and spellings."""
     for family in FAMILIES:
         import_module(f"{__name__}.{family}")
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__") or name in FAMILIES or name in ("base", "families", "spelling"):
+    if name.startswith("__") or name in FAMILIES:
         raise AttributeError(name)
     if name not in _OPERATIONS:
         load_table()
