@@ -54,9 +54,14 @@ FITS = (
         lambda r: (mp.exp(r) - 1 - r) / r**2, mpf("-0.3475"), mpf("0.3475"), lambda r: r**2 / mp.exp(r)),
     Fit("LOG", "2 * atanh(s) = 2 * s + s**3 * P(s**2), |s| <= 3 - sqrt(8)",
         series_log, mpf(0), (3 - mp.sqrt(8)) ** 2, lambda z: z / 2),
-    Fit("LOG_TAIL", "2 * atanh(s) = 2 * s + 2 / 3 * s**3 + s**5 * P(s**2), |s| <= 3 - sqrt(8)",
-        lambda z: (series_log(z) - mpf(2) / 3) / z, mpf(0), (3 - mp.sqrt(8)) ** 2, lambda z: z**2 / 2,
+    Fit("LOG_TAIL", "3 * atanh(s) = 3 * s + s**3 + s**5 * P(s**2), |s| <= 3 - sqrt(8)",
+        lambda z: (series_log(z) * 3 / 2 - 1) / z, mpf(0), (3 - mp.sqrt(8)) ** 2, lambda z: z**2 / 3,
         ((64, mpf(2) ** -69),)),
+    Fit("POWER_LOG2", "log2(m) = s * P(s**2), s = (m - 1) / (m + 1), |s| <= 3 - sqrt(8)",
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.log(2), mpf("1e-20"), (3 - mp.sqrt(8)) ** 2,
+        lambda z: mpf(1) / 2, ((32, mpf(2) ** -36),)),
+    Fit("POWER_EXP2", "2**r = P(r), |r| <= 1/2", lambda r: mpf(2) ** r, mpf("-0.5"), mpf("0.5"), lambda r: mpf(1),
+        ((32, mpf(2) ** -31),)),
     Fit("CBRT", "t * P(t**3 / x) is cbrt(x) to some 21 bits for a t within 5 %",
         lambda r: 1 / mp.cbrt(r), mpf("0.85"), mpf("1.16"), lambda r: mpf(1), ((64, mpf(2) ** -20),)),
     odd("SIN", mp.sin, mp.pi / 4, "sin"),
@@ -97,7 +102,8 @@ def fewest_coefficients(fit: Fit, target: mpf) -> tuple[list[mpf], mpf]:
 
 
 def main() -> None:
-    lines = ['"""Polynomial coefficients by format width, lowest power first. Written by tools/fit_polynomials.py."""', ""]
+    title = "Polynomial coefficients by format width, lowest power first. Written by tools/fit_polynomials.py."
+    lines = [f'"""{title}"""', ""]
     for fit in FITS:
         lines += [f"# {fit.meaning}", f"{fit.name} = {{"]
         for width, target in fit.targets:

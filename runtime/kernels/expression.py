@@ -231,6 +231,11 @@ def fma(a: Value, b: Operand, c: Operand) -> Value:
     return a._intrinsic("llvm.fma", b, c)
 
 
+def rint(x: Value) -> Value:
+    """x rounded to the nearest integer, a half to the even one."""
+    return x._intrinsic("llvm.rint")
+
+
 def sqrt(x: Value) -> Value:
     return x._intrinsic("llvm.sqrt")
 
@@ -246,6 +251,12 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     for coefficient in reversed(lower):
         total = muladd(total, x, coefficient)
     return total
+
+
+def polynomial_in_halves(x: Value, coefficients: Sequence[float]) -> Value:
+    """Even and odd powers apart: a shorter chain of dependent instructions, and a little less accurate."""
+    square = x * x
+    return muladd(polynomial(square, coefficients[1::2]), x, polynomial(square, coefficients[::2]))
 
 
 def exact_sum(a: Value, b: Operand) -> tuple[Value, Value]:

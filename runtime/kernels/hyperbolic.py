@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.exp import TOP, clamp, exp_of, expm1_reduced, powers_of_two, reduce_exp
+from gradsmith.kernels.exponential import TOP, clamp, exp_of, expm1_reduced, powers_of_two, reduce_exp
 from gradsmith.kernels.expression import (
     Value,
     copysign,
@@ -17,13 +17,12 @@ from gradsmith.kernels.expression import (
     exact_sum_ordered,
     fma,
     muladd,
-    polynomial,
     sqrt,
     where,
 )
 from gradsmith.kernels.inverse_trig import odd_polynomial
 from gradsmith.kernels.kernel import kernel
-from gradsmith.kernels.log import log1p_of
+from gradsmith.kernels.logarithm import log1p_of
 
 
 def half_exp(x: Value) -> Value:

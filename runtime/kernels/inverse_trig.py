@@ -5,8 +5,6 @@ s = sqrt((1 - x) / 2), of arctan from arctan(x) = pi / 2 - arctan(1 / x) (Cody a
 Elementary Functions, 1980). Each ends in one sum of a constant, in two parts, and what the polynomial gave.
 """
 
-import math
-
 import numpy as np
 
 from gradsmith.kernels import polynomials
@@ -84,7 +82,7 @@ def arctan(x: Value) -> Value:
     return copysign(where(is_above, above, q + more), x)
 
 
-@kernel(np.arctan2)
+@kernel(np.arctan2, takes_complex=False)
 def arctan2(y: Value, x: Value) -> Value:
     """The angle of the point (x, y), between -pi and pi, with the signs of zeros respected as in C."""
     width = x.format.width

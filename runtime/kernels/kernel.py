@@ -5,12 +5,13 @@ Python it is the NumPy function. In code that Numba compiles, a call of it picks
 types and becomes a call of an LLVM function that is always inlined. Its text is written at its first use, once per
 process and format, so importing kernels costs nothing and a use costs Numba no type inference.
 
-Integers and mixed formats are taken as float64. A complex argument goes to Numba's implementation of the NumPy function.
+Integers and mixed formats are taken as float64. A complex argument goes to Numba's implementation of the NumPy
+function.
 """
 
 import inspect
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from gradsmith.kernels.expression import F32, F64, Code, Format, Value
 
 Body = Callable[..., Value]
 FORMATS = {types.float32: F32, types.float64: F64}
+COMPLEX = (types.complex64, types.complex128)
 LLVM_TYPES = {"float": ir.FloatType(), "double": ir.DoubleType()}
 
 
@@ -81,7 +83,7 @@ def _declare_intrinsic(module: ir.Module, name: str, type: ir.Type) -> None:
     module.declare_intrinsic(name, [type], ir.FunctionType(type, [type] * operands))
 
 
-def kernel(reference: Callable[..., Any]) -> Callable[[Body], Callable[..., Any]]:
+def kernel(reference: Callable[..., Any], takes_complex: bool = True) -> Callable[[Body], Callable[..., Any]]:
     """Make the callable; `reference` is what it does in plain Python."""
 
     def register(body: Body) -> Callable[..., Any]:
@@ -94,41 +96,51 @@ def kernel(reference: Callable[..., Any]) -> Callable[[Body], Callable[..., Any]
         call.__name__ = call.__qualname__ = body.__name__
         call.__doc__ = body.__doc__
         call.__module__ = body.__module__
-
-        class CallTemplate(AbstractTemplate):
-            key = call
-
-            def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
-                return result_signature(arguments) if len(arguments) == arity and not keywords else None
-
-        infer_global(call, types.Function(CallTemplate))
-
-        for number, format in FORMATS.items():
-
-            @lower_builtin(call, *[number] * arity)
-            def lower(context: Any, builder: Any, signature: Any, arguments: Any, format: Format = format) -> Any:
-                return builder.call(declare(builder.module, body, format), arguments)
-
-        for number in (types.complex64, types.complex128):
-            parameters = ", ".join("ab"[:arity])
-
-            @lower_builtin(call, *[number] * arity)
-            def lower_complex(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-                name_space: dict[str, Any] = {"reference": reference}
-                exec(f"def call({parameters}): return reference({parameters})", name_space)
-                return context.compile_internal(builder, name_space["call"], signature, arguments)
-
+        make_callable_by_compiled_code(call, body, arity, takes_complex)
+        if takes_complex:
+            for number in COMPLEX:
+                lower_builtin(call, *[number] * arity)(partial(lower_reference, calling(reference, arity)))
         return call
 
     return register
 
 
-def result_signature(arguments: tuple[types.Type, ...]) -> Signature | None:
-    """The type that all arguments are cast to, which is the result's too. None if there is none."""
+def make_callable_by_compiled_code(call: Callable[..., Any], body: Body, arity: int, takes_complex: bool) -> None:
+    class CallTemplate(AbstractTemplate):
+        key = call
+
+        def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature | None:
+            common = common_type(arguments)
+            if keywords or len(arguments) != arity or common is None or (common in COMPLEX and not takes_complex):
+                return None
+            return Signature(common, (common,) * arity, None)
+
+    infer_global(call, types.Function(CallTemplate))
+    for number, format in FORMATS.items():
+        lower_builtin(call, *[number] * arity)(partial(lower_body, body, format))
+
+
+def common_type(arguments: tuple[types.Type, ...]) -> types.Type | None:
+    """The type that all arguments are cast to, which is the result's too."""
     if not all(isinstance(argument, types.Number | types.Boolean) for argument in arguments):
         return None
-    common = arguments[0]
-    if any(argument != common for argument in arguments) or common not in (*FORMATS, types.complex64, types.complex128):
-        is_complex = any(isinstance(argument, types.Complex) for argument in arguments)
-        common = types.complex128 if is_complex else types.float64
-    return Signature(common, (common,) * len(arguments), None)
+    if len(set(arguments)) == 1 and arguments[0] in (*FORMATS, *COMPLEX):
+        return arguments[0]
+    return types.complex128 if any(isinstance(argument, types.Complex) for argument in arguments) else types.float64
+
+
+def lower_body(body: Body, format: Format, context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+    return builder.call(declare(builder.module, body, format), arguments)
+
+
+def lower_reference(
+    implementation: Callable[..., Any], context: Any, builder: Any, signature: Signature, arguments: Any
+) -> Any:
+    return context.compile_internal(builder, implementation, signature, arguments)
+
+
+def calling(reference: Callable[..., Any], arity: int) -> Callable[..., Any]:
+    """A function of `arity` arguments that Numba can compile."""
+    if arity == 1:
+        return lambda x: reference(x)
+    return lambda x, y: reference(x, y)

@@ -1,9 +1,9 @@
 """Trigonometric functions: sin, cos, tan.
 
 Cody and Waite's reduction x = n pi / 2 + r with pi / 2 in parts of 31 bits, so that the products with n are exact, and
-error-free sums, so that r keeps all its digits however close x is to a multiple of pi / 2. Then polynomials for the sine
-and cosine of r, which one is chosen by n. Where a loop has sin(x) and cos(x), LLVM finds that they share nearly all.
-float32 is computed in float64.
+error-free sums, so that r keeps all its digits however close x is to a multiple of pi / 2. Then polynomials for the
+sine and cosine of r, of which n chooses one. Where a loop has both sin(x) and cos(x), LLVM finds that they share nearly
+all. float32 is computed in float64.
 
 Beyond `LARGE` that no longer works, and such arguments are rare: they go to the C library. A branch with a call in it
 would keep a loop from being vectorised. So the call is unconditional, to a function that gives NaN back at once for
@@ -14,7 +14,7 @@ attribute), which look whether any of their elements is large.
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.exp import nearest_integer
+from gradsmith.kernels.exponential import nearest_integer
 from gradsmith.kernels.expression import (
     F32,
     F64,

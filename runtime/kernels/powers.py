@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.exp import clamp, expm1_reduced, powers_of_two, reduce_exp
+from gradsmith.kernels.exponential import LOG2_E, clamp, expm1_reduced, nearest_integer, powers_of_two
 from gradsmith.kernels.expression import (
     F32,
     F64,
@@ -21,19 +21,25 @@ from gradsmith.kernels.expression import (
     fma,
     muladd,
     polynomial,
+    polynomial_in_halves,
+    rint,
     sqrt,
     where,
 )
 from gradsmith.kernels.kernel import kernel
-from gradsmith.kernels.log import LOG_2, log_parts, split_exponent
+from gradsmith.kernels.logarithm import split_exponent
 
-TOP_SIZE = 746.0  # the exponential of more overflows, of less than minus that underflows
+TOP_SIZE = 1.5 * 746.0  # the exponential of two thirds of it overflows, of minus that underflows
+# 3/2 log(2) in two parts. The first times any exponent is exact.
+LOG_2_AND_HALF = (1.039720770839267, 6.509030338887058e-13)
 CBRT_OFFSET = 0x2AA00000 - 34500  # two thirds of the high half of 1.0, less what centres the error
-TWO_THIRDS, TWO_THIRDS_LOW = 0.6666666666666666, 3.700743415417188e-17
 
 
 def log_in_two_parts(x: Value) -> tuple[Value, Value]:
-    """log(x) as high + low for finite x > 0, in float64."""
+    """3/2 log(x) as high + low for finite x > 0, in float64; low is below 2**-40 high.
+
+    3/2 because 3 atanh(s) = 3 s + s**3 + ... has no factor at the second term that would need two parts.
+    """
     k, m = split_exponent(x)
     f = m - 1.0
     denominator = m + 1.0
@@ -41,47 +47,44 @@ def log_in_two_parts(x: Value) -> tuple[Value, Value]:
     inverse = 1.0 / denominator
     s = f * inverse
     s_low = (fma(-s, denominator, f) - s * denominator_low) * inverse
-    # 2 atanh(s) = 2 s + s z (2/3 + z q) with z = s**2.
-    z, z_low = exact_product(s, s)
-    z_low = muladd(s * 2.0, s_low, z_low)
-    zq = z * polynomial(z, polynomials.LOG_TAIL[64])
-    factor, factor_low = exact_sum_ordered(z.constant(TWO_THIRDS), zq)
-    factor_low = factor_low + TWO_THIRDS_LOW
-    cube, cube_low = exact_product(s, z)
-    cube_low = muladd(s_low, z, muladd(s, z_low, cube_low))
-    more, more_low = exact_product(cube, factor)
-    more_low = muladd(cube, factor_low, muladd(cube_low, factor, more_low))
-    high, low = exact_sum_ordered(s * 2.0, more)
-    low = low + muladd(s_low, 2.0, more_low)
-    # k log(2), whose first part is exact, and is 0 or larger than what is added.
-    of_two, of_two_low = LOG_2[64]
-    total, lost = exact_sum_ordered(k * of_two, high)
-    return exact_sum_ordered(total, lost + muladd(k, of_two_low, low))
+    z = s * s
+    z_low = fma(s, s, -z)
+    cube = s * z
+    cube_low = fma(s, z, -cube)
+    tail = cube * (z * polynomial_in_halves(z, polynomials.LOG_TAIL[64]))
+    triple = s * 3.0
+    triple_low = fma(s, 3.0, -triple)
+    of_m, lost = exact_sum_ordered(triple, cube)
+    of_s_low = muladd(muladd(z, 3.0, 3.0), s_low, muladd(s, z_low, cube_low))
+    low = tail + (lost + (triple_low + of_s_low))
+    high, lost = exact_sum_ordered(k * LOG_2_AND_HALF[0], of_m)
+    return high, muladd(k, LOG_2_AND_HALF[1], low + lost)
 
 
-def power_double(x: Value, y: Value) -> Value:
-    """x**y for finite x > 0 and finite y, in float64."""
-    log_x, log_x_low = log_in_two_parts(x)
+def power_double(log_x: Value, log_x_low: Value, y: Value) -> Value:
+    """exp(y log(x)) for 3/2 log(x) in two parts."""
     product, product_low = exact_product(y, log_x)
     product_low = where(abs(product) < TOP_SIZE, muladd(y, log_x_low, product_low), 0.0)
-    r, k = reduce_exp(clamp(product, -TOP_SIZE, TOP_SIZE))
-    a, b = powers_of_two(k)
-    return (expm1_reduced(r + product_low) + 1.0) * a * b
+    product = clamp(product, -TOP_SIZE, TOP_SIZE)
+    k, k_bits = nearest_integer(product * (LOG2_E / 1.5))
+    r = muladd(k, -LOG_2_AND_HALF[1], muladd(k, -LOG_2_AND_HALF[0], product))
+    a, b = powers_of_two(k_bits)
+    return (expm1_reduced((r + product_low) * (1 / 1.5)) + 1.0) * a * b
 
 
-def power_single(x: Value, y: Value) -> Value:
-    """The same in float32."""
-    k, m = split_exponent(x.to(F64))
-    parts = log_parts(m - 1.0, accuracy=F32)
-    log_x = muladd(k, math.log(2.0), parts.f - (parts.half_square - parts.rest))
-    r, k = reduce_exp(clamp(y.to(F64) * log_x, -120.0, 100.0))
-    scale = ((k << F64.mantissa) + F64.one).floats()
-    return ((expm1_reduced(r, accuracy=F32) + 1.0) * scale).to(F32)
+def log2_single(x: Value) -> Value:
+    """log2(x) of a float64 that was a finite float32 > 0, with what a right float32 power needs."""
+    k, m = split_exponent(x, is_normal=True)
+    s = (m - 1.0) / (m + 1.0)
+    return muladd(polynomial(s * s, polynomials.POWER_LOG2[32]), s, k)
 
 
-def round_to_integer(x: Value) -> Value:
-    """x rounded to an integer."""
-    return x._intrinsic("llvm.rint")
+def power_single(log2_x: Value, y: Value) -> Value:
+    """2**(y log2(x)) in float64, accurate for float32."""
+    exponent = clamp(y * log2_x, -200.0, 200.0)
+    k, k_bits = nearest_integer(exponent)
+    scale = ((k_bits << F64.mantissa) + F64.one).floats()
+    return polynomial_in_halves(exponent - k, polynomials.POWER_EXP2[32]) * scale
 
 
 @kernel(np.power)
@@ -89,20 +92,18 @@ def power(x: Value, y: Value) -> Value:
     """x to the power y, both floats, with C's special values."""
     size = abs(x)
     half = y * 0.5
-    is_finite = abs(y) < math.inf
-    is_integer = round_to_integer(y).equals(y)
-    is_odd = is_integer & ~round_to_integer(half).equals(half)
-
-    result = power_double(size, y) if x.format is F64 else power_single(size, y)
-    # Where the logarithm or y is infinite the result is infinite or zero.
-    grows = (y > 0.0).equals(size > 1.0)
-    at_end = where(grows, y.constant(math.inf), 0.0)
-    result = where(size.equals(0.0) | size.equals(math.inf) | ~is_finite, at_end, result)
-    result = where((x.bits() < 0) & is_odd, -result, result)
-    result = where((x < 0.0) & (x > -math.inf) & ~is_integer, math.nan, result)
-    result = where(x.is_nan(), x, where(y.is_nan(), y, result))
-    is_one = y.equals(0.0) | x.equals(1.0) | (size.equals(1.0) & ~is_finite & ~y.is_nan())
-    return where(is_one, 1.0, result)
+    is_integer = rint(y).equals(y)
+    is_odd = is_integer & ~rint(half).equals(half)
+    log_size, log_low = log_in_two_parts(size) if x.format is F64 else (log2_single(size.to(F64)), None)
+    log_size = where((x < 0.0) & ~is_integer, math.nan, log_size)
+    log_size = where(size < math.inf, log_size, size.to(F64))
+    log_size = where(size.equals(0.0), -math.inf, log_size)
+    if log_low is not None:
+        result = power_double(log_size, log_low, y)
+    else:
+        result = power_single(log_size, y.to(F64)).to(F32)
+    result = where(y.equals(0.0) | log_size.equals(0.0), 1.0, result)
+    return where((x.bits() < 0) & is_odd, -result, result)
 
 
 def cbrt_double(x: Value) -> Value:
@@ -121,7 +122,7 @@ def cbrt_double(x: Value) -> Value:
     return where(is_subnormal, root * 2.0**-18, root)
 
 
-@kernel(np.cbrt)
+@kernel(np.cbrt, takes_complex=False)
 def cbrt(x: Value) -> Value:
     """The cube root, negative for negative x."""
     size = abs(x)
@@ -130,7 +131,7 @@ def cbrt(x: Value) -> Value:
     return copysign(root, x)
 
 
-@kernel(np.hypot)
+@kernel(np.hypot, takes_complex=False)
 def hypot(x: Value, y: Value) -> Value:
     """sqrt(x**2 + y**2) without overflow or underflow on the way."""
     a, b = abs(x).to(F64), abs(y).to(F64)

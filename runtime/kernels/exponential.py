@@ -5,10 +5,12 @@ a polynomial for exp(r), and two factors 2**a 2**b = 2**k put together from bits
 happen in the last multiplication and round once.
 """
 
+from typing import Any
+
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Format, Value, muladd, polynomial, where
+from gradsmith.kernels.expression import Value, copysign, muladd, polynomial, where
 from gradsmith.kernels.kernel import kernel
 
 LOG2_E = 1.4426950408889634
@@ -37,7 +39,7 @@ def clamp(x: Value, low: float, high: float) -> Value:
 
 
 def powers_of_two(k: Value) -> tuple[Value, Value]:
-    """Two powers of two whose product is 2**k, for k as the integer from `nearest_integer`, |k| < 2**(exponent bits)."""
+    """Two powers of two whose product is 2**k, for a k from `nearest_integer`, |k| < 2**(exponent bits)."""
     format = k.format
     limit = 2 * (format.bias + 1)  # makes k positive; one more bit than the exponent has
     k = k + limit
@@ -55,9 +57,9 @@ def reduce_exp(x: Value) -> tuple[Value, Value]:
     return muladd(k, -LOG_2_LOW[width], r), k_bits
 
 
-def expm1_reduced(r: Value, accuracy: Format | None = None) -> Value:
-    """exp(r) - 1 for |r| <= log(2) / 2, accurate for `accuracy`, by default r's own format."""
-    return muladd(r * r, polynomial(r, polynomials.EXP[(accuracy or r.format).width]), r)
+def expm1_reduced(r: Value) -> Value:
+    """exp(r) - 1 for |r| <= log(2) / 2."""
+    return muladd(r * r, polynomial(r, polynomials.EXP[r.format.width]), r)
 
 
 def exp_of(x: Value) -> Value:
@@ -92,7 +94,7 @@ def expm1_of(x: Value) -> Value:
     a, b = powers_of_two(k)
     one_over_b = ((2 * format.one) - b.bits()).floats()
     scaled = (q * a + (a - one_over_b)) * b
-    return where(abs(x) < 0.34, q, scaled)
+    return copysign(where(abs(x) < 0.34, q, scaled), x)  # the sign of -0.0
 
 
 @kernel(np.expm1)
@@ -101,11 +103,12 @@ def expm1(x: Value) -> Value:
     return expm1_of(x)
 
 
-def logistic(x):
-    return 1.0 / (1.0 + np.exp(-x)) if x >= 0 else np.exp(x) / (1.0 + np.exp(x))
+def logistic(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(x < 0, e, 1) / (1 + e)
 
 
-@kernel(logistic)
+@kernel(logistic, takes_complex=False)
 def expit(x: Value) -> Value:
     """The logistic sigmoid, 1 / (1 + exp(-x))."""
     e = exp_of(-abs(x))

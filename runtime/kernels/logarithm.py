@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Format, Operand, Value, exact_sum_ordered, muladd, polynomial, where
+from gradsmith.kernels.expression import Operand, Value, exact_sum_ordered, muladd, polynomial, where
 from gradsmith.kernels.kernel import kernel
 
 # Constants in two parts; the high one times any exponent, or times a number of half the format's digits, is exact.
@@ -20,18 +20,22 @@ LOG2_E = {32: (1.4423828125, 0.00031222838896340733), 64: (1.4426950216293335, 1
 LOG10_E = {32: (0.4342041015625, 9.038034075182765e-05), 64: (0.4342944771051407, 4.798111141615973e-09)}
 
 
-def split_exponent(x: Value) -> tuple[Value, Value]:
+def split_exponent(x: Value, is_normal: bool = False) -> tuple[Value, Value]:
     """k, a float, and m, between sqrt(1/2) and sqrt(2), with x = 2**k m. Good for all finite x > 0."""
     format = x.format
     half_root = format.bits(math.sqrt(0.5))
-    digits = format.mantissa + 1
-    is_subnormal = x < format.smallest_normal
-    bits = where(is_subnormal, x * 2.0**digits, x).bits() + (format.one - half_root)
-    m = ((bits & ((1 << format.mantissa) - 1)) + half_root).floats()
     # An integer below 2**mantissa becomes a float when it is put into the mantissa of 2.0**mantissa.
     integer_one = 2.0**format.mantissa
+    offset: Operand = integer_one + format.bias
+    if not is_normal:
+        digits = format.mantissa + 1
+        is_subnormal = x < format.smallest_normal
+        x = where(is_subnormal, x * 2.0**digits, x)
+        offset = where(is_subnormal, x.constant(integer_one + format.bias + digits), offset)
+    bits = x.bits() + (format.one - half_root)
+    m = ((bits & ((1 << format.mantissa) - 1)) + half_root).floats()
     k = ((bits >> format.mantissa) | format.bits(integer_one)).floats()
-    return k - where(is_subnormal, k.constant(integer_one + format.bias + digits), integer_one + format.bias), m
+    return k - offset, m
 
 
 @dataclass(frozen=True)
@@ -49,12 +53,12 @@ class Parts:
         return high, (self.f - high) - self.half_square + self.rest
 
 
-def log_parts(f: Value, accuracy: Format | None = None) -> Parts:
-    """For f between sqrt(1/2) - 1 and sqrt(2) - 1, accurate for `accuracy`, by default f's own format."""
+def log_parts(f: Value) -> Parts:
+    """For f between sqrt(1/2) - 1 and sqrt(2) - 1."""
     s = f / (f + 2.0)
     z = s * s
     half_square = f * 0.5 * f
-    return Parts(f, half_square, s * muladd(z, polynomial(z, polynomials.LOG[(accuracy or f.format).width]), half_square))
+    return Parts(f, half_square, s * muladd(z, polynomial(z, polynomials.LOG[f.format.width]), half_square))
 
 
 def with_edges(result: Value, x: Value) -> Value:
