@@ -8,9 +8,10 @@ maxima become atoms of the polynomial.  `str()` of a dimension is Python source 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import total_ordering
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 Dim = "int | DimExpr"
 
@@ -110,6 +111,37 @@ class DimExpr:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+class Decider(Protocol):
+    """Who knows more about sizes than their names tell: the frontend, while it traces a function."""
+
+    def are_equal(self, a: Any, b: Any) -> bool: ...
+
+    def example(self, dim: Any) -> int | None: ...
+
+
+deciding: ContextVar[Decider | None] = ContextVar("deciding", default=None)
+
+
+def same_size(a: Any, b: Any) -> bool:
+    """Whether two sizes that an operation needs to be equal are so.
+
+    While a function is traced, the frontend decides (`deciding`) and guards its answer; later, sizes that are not
+    known to differ are equal.
+    """
+    if a == b:
+        return True
+    decider = deciding.get()
+    return decider.are_equal(a, b) if decider is not None else not isinstance(a - b, int)
+
+
+def shown_shape(shape: Any) -> str:
+    """A shape as NumPy's messages write it, with the sizes of this call where they are known."""
+    decider = deciding.get()
+    sizes = [decider.example(d) if decider is not None else None for d in shape]
+    text = ",".join(str(d if size is None else size) for d, size in zip(shape, sizes))
+    return f"({text},)" if len(sizes) == 1 else f"({text})"
 
 
 def is_dim(value: object) -> TypeGuard[int | DimExpr]:

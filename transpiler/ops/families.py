@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ir import registry
+from ..ir.dims import same_size, shown_shape
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
 from .base import Into, Lowering, Op, RuleError, Sample, batch_all, lift, register, sample, times, unsupported
@@ -31,8 +32,8 @@ def broadcast_shapes(*shapes: tuple[Any, ...]) -> tuple[Any, ...]:
             if found == 1:
                 found = shape[at]
             elif found != shape[at]:
-                if isinstance(found, int) and isinstance(shape[at], int):
-                    shown = " ".join("(" + ",".join(map(str, s)) + ("," if len(s) == 1 else "") + ")" for s in shapes)
+                if not same_size(found, shape[at]):
+                    shown = " ".join(map(shown_shape, shapes))
                     raise RuleError(f"operands could not be broadcast together with shapes {shown}", code="E301")
                 found = found if isinstance(found, int) else shape[at] if isinstance(shape[at], int) else found
         result.append(found)
