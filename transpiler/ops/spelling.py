@@ -17,6 +17,7 @@ A spelling returns strong values (or Python containers of them), unless it is on
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -32,6 +33,7 @@ from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
 
 SPELLINGS: dict[Any, Callable[..., Any]] = {}
+LAZY_MODULES = ("scipy.special", "scipy.linalg")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -40,6 +42,18 @@ class Weak:
     """A Python bool, int, float or complex known at run time: it takes the dtype of the arrays it meets."""
 
     value: Value
+
+
+class NotKnown(RuleError):
+    """A value known at run time only, where one known while transpiling is needed.
+
+    is_size: a dimension will do.  The frontend makes `operand` known, if it can, and calls again.
+    """
+
+    def __init__(self, what: str, operand: Any, is_size: bool = False) -> None:
+        super().__init__(f"{what} must be an integer known while transpiling, not {describe(operand)}", kind=TypeError,
+                         code="E117", help="pass it as a static argument, or write it as a literal")
+        self.operand, self.is_size = operand, is_size
 
 
 def spelled(*keys: Any) -> Callable[[F], F]:
@@ -56,10 +70,21 @@ def spelled(*keys: Any) -> Callable[[F], F]:
 
 
 def find_spelling(key: Any) -> Callable[..., Any] | None:
+    """The spelling of what the user's code names, or None.
+
+    Functions of modules that are slow to import are registered as ("scipy.special", "erf"): whoever holds such a
+    function has imported its module.
+    """
     try:
-        return SPELLINGS.get(key)
+        found = SPELLINGS.get(key)
     except TypeError:        # unhashable
         return None
+    if found is None and callable(key):
+        name = getattr(key, "__name__", "")
+        for module in LAZY_MODULES:
+            if getattr(sys.modules.get(module), name, None) is key:
+                return SPELLINGS.get((module, name))
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -90,7 +115,7 @@ def as_value(x: Any, dtype: str | None = None) -> Value:
         x = size_value(x)
     elif isinstance(x, (bool, int, float, complex)) and type(x) in (bool, int, float, complex):
         if dtype is not None:
-            return const(x, Type(dtype))
+            return _python_number(x, dtype)
         x = const(x, Type({bool: "bool", int: "int64", float: "float64", complex: "complex128"}[type(x)]))
     elif isinstance(x, np.generic):
         x = const(x.item(), Type(x.dtype.name))
@@ -101,6 +126,15 @@ def as_value(x: Any, dtype: str | None = None) -> Value:
     if not is_value(x):
         raise RuleError(f"{type(x).__name__} is not a number or an array", kind=TypeError, code="E302")
     return x if dtype is None else cast(x, dtype)
+
+
+def _python_number(x: Any, dtype: str) -> Const:
+    """A Python number in a dtype; NumPy's OverflowError for integers that do not fit."""
+    if type(x) is int and np.dtype(dtype).kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= x <= limits.max:
+            raise RuleError(f"Python integer {x} out of bounds for {dtype}", kind=OverflowError, code="E308")
+    return const(x, Type(dtype))
 
 
 def _stacked(items: Sequence[Any], dtype: str | None) -> Value:
@@ -171,33 +205,58 @@ def ufunc_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) ->
     wanted = (*kinds, *[None] * ufunc.nout)
     options = {} if dtype is None else {"signature": (*[None] * ufunc.nin, *[np.dtype(dtype)] * ufunc.nout)}
     try:
-        return tuple(d.name for d in ufunc.resolve_dtypes(wanted, **options))  # type: ignore[arg-type]
-    except TypeError as error:
-        raise RuleError(f"ufunc {ufunc.__name__!r} does not accept {', '.join(map(str, kinds))}: {error}",
-                        kind=TypeError, code="E302") from None
+        found = tuple(d.name for d in ufunc.resolve_dtypes(wanted, **options))  # type: ignore[arg-type]
+    except TypeError:
+        shown = ", ".join(k.__name__ if isinstance(k, type) else str(k) for k in kinds)
+        raise RuleError(f"np.{ufunc.__name__} does not take {shown}", kind=TypeError, code="E309") from None
+    if "float16" in found:
+        raise RuleError(f"np.{ufunc.__name__} of {', '.join(map(str, kinds))} computes in float16, which is not "
+                        "supported", kind=TypeError, code="E307", help="convert to float32 or float64 before")
+    return found
+
+
+def ufunc_operands(ufunc: np.ufunc, operands: Sequence[Any], *, out: Any = None, where: Any = True,
+                   dtype: Any = None, casting: str = "same_kind", order: str = "K", subok: bool = True) -> list[Value]:
+    """The operands of a ufunc call, promoted as NumPy's own type resolution says and broadcast.
+
+    casting, order and subok say nothing about values and are ignored.
+    """
+    if out is not None and out != (None,):
+        raise RuleError(f"out= of np.{ufunc.__name__} is not supported here", code="E203",
+                        kind=NotImplementedError, help="assign the result instead")
+    if where is not True:
+        raise RuleError(f"where= of np.{ufunc.__name__} leaves elements unset", code="E203",
+                        kind=NotImplementedError, help="use np.where(condition, result, other)")
+    if len(operands) != ufunc.nin:
+        raise RuleError(f"{ufunc.__name__}() takes {ufunc.nin} positional arguments but {len(operands)} were given",
+                        kind=TypeError, code="E208")
+    operands = tuple(as_value(x) if isinstance(x, (list, tuple, np.ndarray, np.generic)) else x for x in operands)
+    for x in operands:
+        if python_type(x) is None and not is_value(x):
+            raise RuleError(f"np.{ufunc.__name__} does not take {describe(x)}", kind=TypeError, code="E309")
+    dtypes = ufunc_dtypes(ufunc, operands, dtype)
+    return broadcast_together(*(as_value(x, d) for x, d in zip(operands, dtypes)))
 
 
 def spell_ufunc(ufunc: np.ufunc, op: Callable[..., Value], *more: Any) -> Callable[..., Value]:
     """Register `ufunc` (and other callables that mean the same) as `op` on promoted, broadcast operands."""
 
-    def call(*operands: Any, out: Any = None, where: Any = True, dtype: Any = None, casting: str = "same_kind",
-             order: str = "K", subok: bool = True) -> Value:
-        if out is not None and out != (None,):
-            raise RuleError(f"out= of np.{ufunc.__name__} is not supported here", code="E202",
-                            kind=NotImplementedError, help="assign the result instead")
-        if where is not True:
-            raise RuleError(f"where= of np.{ufunc.__name__} leaves elements unset", code="E202",
-                            kind=NotImplementedError, help="use np.where(condition, result, other)")
-        if len(operands) != ufunc.nin:
-            raise RuleError(f"{ufunc.__name__}() takes {ufunc.nin} positional arguments but {len(operands)} were given",
-                            kind=TypeError, code="E302")
-        operands = tuple(as_value(x) if isinstance(x, (list, tuple, np.ndarray, np.generic)) else x for x in operands)
-        dtypes = ufunc_dtypes(ufunc, operands, dtype)
-        values = [as_value(x, d) for x, d in zip(operands, dtypes)]
-        return op(*broadcast_together(*values))
+    def call(*operands: Any, **options: Any) -> Value:
+        return op(*ufunc_operands(ufunc, operands, **options))
 
     call.__name__ = ufunc.__name__
     spelled(ufunc, *more)(call)
+    return call
+
+
+def spell_scipy(name: str, op: Callable[..., Value]) -> Callable[..., Value]:
+    """Register the ufunc `scipy.special.NAME` as `op`, without importing SciPy (see `find_spelling`)."""
+
+    def call(*operands: Any, **options: Any) -> Value:
+        return op(*ufunc_operands(getattr(sys.modules["scipy.special"], name), operands, **options))
+
+    call.__name__ = name
+    spelled(("scipy.special", name))(call)
     return call
 
 
@@ -207,8 +266,9 @@ def static_int(x: Any, what: str) -> int:
         return int(x)
     if isinstance(x, Const) and x.type.kind in "iu":
         return int(x.value)
-    raise RuleError(f"{what} must be an integer known while transpiling, not {describe(x)}", kind=TypeError,
-                    code="E303")
+    if isinstance(x, (Weak, DimExpr)) or is_value(x):
+        raise NotKnown(what, x)
+    raise RuleError(f"{what} must be an integer, not {describe(x)}", kind=TypeError, code="E208")
 
 
 def axis_of(axis: Any, rank: int) -> int:
@@ -235,6 +295,9 @@ def axes_of(axis: Any, rank: int) -> tuple[int, ...]:
 def shape_of(shape: Any) -> tuple[Any, ...]:
     """A shape argument: an int, a dimension, or a sequence of them."""
     items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    for d in items:
+        if isinstance(d, Weak) or isinstance(d, Var):
+            raise NotKnown("a shape's entry", d, is_size=True)
     return tuple(d if isinstance(d, DimExpr) else static_int(d, "a shape's entry") for d in items)
 
 
