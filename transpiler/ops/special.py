@@ -147,7 +147,8 @@ def _entr_partials(x: Value, r: Value) -> tuple[Value]:
 def _entr_hlo(h: Any, x: Any) -> Any:
     zero = h.constant(0, x.type)
     inside = h.op("negate", h.op("multiply", x, h.op("log", x)))
-    return h.select(h.compare("LT", x, zero), h.constant(-INF, x.type), h.select(h.compare("EQ", x, zero), zero, inside))
+    domain = h.select(h.compare("EQ", x, zero), zero, inside)
+    return h.select(h.compare("LT", x, zero), h.constant(-INF, x.type), domain)
 
 
 entr = elementwise(
