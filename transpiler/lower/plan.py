@@ -87,17 +87,19 @@ def _keep_dear(block: Block, virtual: dict[Var, Let]) -> None:
         if let.target not in virtual:
             continue
         value = let.target
-        cost[value] = let.op.cost + sum(cost.get(a, 0) for a in let.args if isinstance(a, Var) and a in virtual)
+        types = [a.type for a in let.args]
+        copies = let.op.copies_along(types, **let.params) if let.op.lowering is Lowering.REINDEX else ()
+        hoistable = bool(copies) and min(copies) >= max(a.type.rank for a in let.args)
+        cost[value] = 0 if hoistable else let.op.cost + sum(
+            cost.get(a, 0) for a in let.args if isinstance(a, Var) and a in virtual)
         shared = len(users[value]) > 1 and cost[value] > DEAR and not _one_nest(users[value], behind)
         if value.type.shape and shared:
             del virtual[value]
             continue
-        types = [a.type for a in let.args]
         for arg in let.args:
-            if isinstance(arg, Var) and arg in virtual and arg.type.shape and cost[arg] > REPEATED:
-                copies = let.op.copies_along(types, **let.params)
-                if copies and min(copies) < arg.type.rank:
-                    del virtual[arg]
+            if copies and not hoistable and isinstance(arg, Var) and arg in virtual and arg.type.shape and (
+                    cost[arg] > REPEATED):
+                del virtual[arg]
 
 
 def _ancestors(block: Block) -> dict[Var, frozenset[Var]]:

@@ -105,6 +105,7 @@ class Op(ABC):
     name: str
     result_count: int = 1
     is_pure = True
+    is_shareable = True         # equal calls may be one; not so where the result is meant to be written into
     lowering: Lowering
     scalar: Any = None          # ELEMENTWISE: Python source with {0}, {1}, or a function of the argument types to it
     kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before), or without {out}: returns
@@ -192,6 +193,8 @@ class Op(ABC):
               **params: Any) -> tuple[Value, ...]:
         """SCATTER: where in argument 0 the element `index` of argument 1 goes."""
         raise NotImplementedError(self.name)
+
+    single_accumulator = True   # REDUCTION: one accumulator of the result's own dtype
 
     def init(self, x: Type, **params: Any) -> tuple[Value, ...]:
         """REDUCTION: first values of the accumulators."""

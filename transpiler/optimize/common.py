@@ -30,7 +30,7 @@ def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, V
     for old in block.stmts:
         stmt = with_operands(old, replaced)
         if isinstance(stmt, Let):
-            if stmt.op.is_pure:
+            if stmt.op.is_pure and stmt.op.is_shareable:
                 key = expression_key(stmt.op, stmt.args, stmt.params, [t.type for t in stmt.targets])
                 known = seen.get(key)
                 if known is not None and not any(t.name in sizes for t in stmt.targets):

@@ -1,0 +1,92 @@
+"""Lowering: from tensor statements to loops over scalars.
+
+    before                              after
+    func f(x: f64[n]):                  func f(x: f64[n]):
+      e = exp(x)                          d_0 = empty() {shape=(n,)}
+      d = multiply(e, x)                  d = for i in 0 .. n carry (d_1 = d_0):
+      return d                              a = load(x, i)
+                                            e = exp(a)
+                                            v = multiply(e, a)
+                                            yield store(d_1, v, i)
+                                          return d
+
+Plan (what gets an array), roots (a path of loops for each statement), schedule (merging), nests (IR).
+"""
+
+from __future__ import annotations
+
+from ..ir.build import Names, building, current, located
+from ..ir.nodes import Block, For, Func, If, Stmt, Value, Var, While
+from ..ir.walk import Copier, used_names
+from .nests import Nests
+from .plan import plan
+from .roots import Roots
+from .schedule import schedule
+from .tree import Alloc, Item, Whole, leaves
+
+
+def lower(func: Func) -> Func:
+    """The func in loops; params, results and meaning stay."""
+    reserved = [p.name for p in func.params]
+    with building(Names(reserved + _sizes(func)), share=False) as b:
+        copier = Copier()
+        results = _lower_block(func.body, copier)
+    return Func(func.name, func.params, Block(tuple(b.stmts), results), func.result_names)
+
+
+def _sizes(func: Func) -> list[str]:
+    taken = set(used_names(Func(func.name, func.params, Block((), ()))))
+    return sorted(taken - {p.name for p in func.params})
+
+
+def _lower_block(block: Block, copier: Copier) -> tuple[Value, ...]:
+    """Emit the block in loops at the current builder; return its results."""
+    chosen = plan(block)
+    roots = Roots(chosen)
+    groups = [roots.items(stmt) for stmt in block.stmts]
+    merged = schedule(groups, _whole(block, groups))
+    Nests(merged, copier, _lower_nested).emit(merged.items)
+    return tuple(copier.value(r) for r in block.results)
+
+
+def _whole(block: Block, groups: list[list[Item]]) -> set[Var]:
+    """Arrays that must exist entire: results and what statements on whole arrays read."""
+    found = {r for r in block.results if isinstance(r, Var)}
+    for group in groups:
+        for item in group:
+            for leaf in leaves(item):
+                if isinstance(leaf, (Whole, Alloc)):
+                    found |= leaf.read()
+    return found
+
+
+def _lower_nested(stmt: Stmt, copier: Copier) -> None:
+    """A statement with blocks, its blocks in loops."""
+    outer = current()
+
+    def inner(block: Block) -> Block:
+        with building() as b:
+            results = _lower_block(block, copier)
+        return Block(tuple(b.stmts), results)
+
+    with located(stmt.loc):
+        match stmt:
+            case If():
+                pred = copier.value(stmt.pred)
+                then, orelse = inner(stmt.then), inner(stmt.orelse)
+                outer.stmts.append(If(copier.bind_all(stmt.targets), pred, then, orelse, stmt.loc))
+            case For():
+                lo, hi, step = (copier.value(v) for v in (stmt.lo, stmt.hi, stmt.step))
+                inits = tuple(copier.value(v) for v in stmt.inits)
+                index, carries = copier.bind(stmt.index), copier.bind_all(stmt.carries)
+                body = inner(stmt.body)
+                outer.stmts.append(For(copier.bind_all(stmt.targets), index, lo, hi, step, carries, inits, body,
+                                       stmt.parallel, stmt.loc))
+            case While():
+                inits = tuple(copier.value(v) for v in stmt.inits)
+                carries = copier.bind_all(stmt.carries)
+                cond, body = inner(stmt.cond), inner(stmt.body)
+                outer.stmts.append(While(copier.bind_all(stmt.targets), carries, inits, cond, body, stmt.loc))
+            case _:
+                raise TypeError(type(stmt).__name__)
+

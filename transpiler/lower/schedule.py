@@ -1,0 +1,139 @@
+"""Merging loops: which paths share which loops, and which arrays shrink because of it.
+
+A new loop joins an earlier one of the same size when both read an array in common or the new one reads what the
+old one makes, everything that it reads from it is read at the very place where the loops stand, and nothing between
+them is read by the new one.  Children are then placed in the same way, so row-wise chains such as softmax share
+the loop over rows.
+
+An array that is made and read at one place of a loop (not a result, not read whole) needs no axis for that loop; one
+without any axis left is a scalar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ..ir.nodes import Value, Var
+from .tree import Alloc, Finish, Init, Item, Leaf, Loop, Step, Store, Whole, leaves, made_by, read_by
+
+
+@dataclass
+class Schedule:
+    """items: the merged tree, allocations before the outermost loop that needs them.  kept_axes: for arrays that
+    shrink, the axes that stay.  same: merged loop variables, each to the one that stands for it."""
+
+    items: list[Item] = field(default_factory=list)
+    kept_axes: dict[Var, tuple[int, ...]] = field(default_factory=dict)
+    same: dict[Var, Var] = field(default_factory=dict)
+
+    def resolve(self, value: Value) -> Value:
+        while isinstance(value, Var) and value in self.same:
+            value = self.same[value]
+        return value
+
+
+def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
+    """Merge the items of all statements; `whole` are arrays that must exist entire."""
+    result = Schedule()
+    for group in groups:
+        waiting: list[Leaf] = []
+        for item in group:
+            if isinstance(item, Alloc) or (isinstance(item, Init) and _array_state(group)):
+                waiting.append(item)
+                continue
+            at = _place(result, result.items, item)
+            result.items[at:at] = waiting
+            waiting = []
+    _shrink(result, whole)
+    return result
+
+
+def _array_state(group: list[Item]) -> bool:
+    return any(isinstance(leaf, Step) and leaf.kept is not None for item in group for leaf in leaves(item))
+
+
+def _place(plan: Schedule, items: list[Item], new: Item) -> int:
+    """Merge `new` into an earlier loop or append it; return the position of the item that it became part of."""
+    if isinstance(new, Init):
+        items.insert(0, new)
+        return 0
+    if isinstance(new, Loop):
+        needs = read_by(new)
+        for at in range(len(items) - 1, -1, -1):
+            old = items[at]
+            if isinstance(old, Loop) and _can_merge(plan, old, new, needs):
+                plan.same[new.index] = old.index
+                for child in new.children:
+                    _place(plan, old.children, child)
+                return at
+            if not needs.isdisjoint(made_by(old)) or (isinstance(old, Whole) and old.is_barrier):
+                break
+    items.append(new)
+    return len(items) - 1
+
+
+def _can_merge(plan: Schedule, old: Loop, new: Loop, needs: set[Var]) -> bool:
+    if old.size != new.size:
+        return False
+    made = made_by(old)
+    handed = needs & made
+    if not handed:
+        return any(v.type.shape for v in needs & read_by(old))
+    places = _places(old)
+    for leaf in leaves(new):
+        reads = {id(load): load for load in (leaf.code.loads if leaf.code else ())}.values()
+        for array in leaf.read() & handed:
+            loads = [load for load in reads if load.args[0] is array]
+            place = places.get(array)
+            if place is None or not loads or isinstance(leaf, (Whole, Alloc)):
+                return False
+            axes = [a for a, p in enumerate(place) if plan.resolve(p) is plan.resolve(old.index)]
+            if len(axes) != 1 or any(plan.resolve(load.args[1 + axes[0]]) is not new.index for load in loads):
+                return False
+    return True
+
+
+def _places(loop: Loop) -> dict[Var, tuple[Value, ...] | None]:
+    """Where each array made in the loop is written, None where not at one place of the loops."""
+    found: dict[Var, tuple[Value, ...] | None] = {}
+    for leaf in leaves(loop):
+        if isinstance(leaf, Store):
+            found[leaf.target] = leaf.place() if leaf.pointwise else None  # type: ignore[index]
+        elif isinstance(leaf, Finish) and leaf.kept:
+            found[leaf.target] = leaf.place()  # type: ignore[index]
+        elif isinstance(leaf, Step) and leaf.kept is not None:
+            found[leaf.target] = None  # type: ignore[index]
+    return found
+
+
+def _shrink(plan: Schedule, whole: set[Var]) -> None:
+    """Fill `kept_axes`; drop the allocation of arrays that became scalars."""
+    for at, item in enumerate(plan.items):
+        if not isinstance(item, Loop):
+            continue
+        outside = {v for k, other in enumerate(plan.items) if k != at for v in read_by(other)}
+        places = _places(item)
+        for array, place in places.items():
+            if place is None or array in whole or array in outside or not array.type.shape:
+                continue
+            dropped = _local_axes(plan, item, array, place)
+            if dropped:
+                plan.kept_axes[array] = tuple(a for a in range(array.type.rank) if a not in dropped)
+    gone = {array for array, axes in plan.kept_axes.items() if not axes}
+    plan.items = [i for i in plan.items if not (isinstance(i, Alloc) and i.target in gone)]
+
+
+def _local_axes(plan: Schedule, loop: Loop, array: Var, place: tuple[Value, ...]) -> set[int]:
+    """Axes along which the array is made and read at one place of a loop that holds all its uses."""
+    dropped: set[int] = set()
+    while True:
+        axes = [a for a, p in enumerate(place) if plan.resolve(p) is plan.resolve(loop.index)]
+        loads = [load for leaf in leaves(loop) if leaf.code for load in leaf.code.loads if load.args[0] is array]
+        if len(axes) != 1 or any(plan.resolve(x.args[1 + axes[0]]) is not plan.resolve(loop.index) for x in loads):
+            return dropped
+        dropped.add(axes[0])
+        users = [c for c in loop.children if array in read_by(c) or array in made_by(c)]
+        if len(users) != 1 or not isinstance(users[0], Loop):
+            return dropped
+        loop = users[0]

@@ -1,0 +1,82 @@
+"""The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
+
+    traced ─ transform ─ simplify ─ common ─ dead ─ lower ─ tidy ─ hoist ─► emission
+
+A stage is a pure function `Func -> Func`.  `run(func, stop="lower")` ends after that stage, `history=` collects what
+each stage made; `gradsmith show --at STAGE` prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from .ir.nodes import Func
+from .ir.verify import verify
+from .lower.loops import lower
+from .optimize.common import share_common
+from .optimize.dead_code import drop_dead_code
+from .optimize.hoist import hoist_invariants
+from .optimize.simplify import simplify
+
+
+@dataclass(frozen=True)
+class Stage:
+    """name: what people call it.  apply: Func -> Func.  about: one line for `--help`."""
+
+    name: str
+    apply: Callable[[Func], Func]
+    about: str
+
+
+def simplify_all(func: Func) -> Func:
+    """Simplify until nothing changes (each round only finds what the round before laid bare)."""
+    while True:
+        simpler = simplify(func)
+        if simpler is func:
+            return func
+        func = simpler
+
+
+def tidy(func: Func) -> Func:
+    """After lowering: index arithmetic simplified, equal loads shared, what nobody reads dropped."""
+    return drop_dead_code(share_common(simplify_all(func)))
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
+    Stage("common", share_common, "equal statements computed once"),
+    Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
+    Stage("lower", lower, "tensor statements fused into loops"),
+    Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
+    Stage("hoist", hoist_invariants, "what does not change moved out of loops"),
+)
+NAMES = tuple(stage.name for stage in STAGES)
+
+
+@dataclass
+class Step:
+    """What one stage did: its func and how long it and the verifier took, in seconds."""
+
+    stage: str
+    func: Func
+    seconds: float
+
+
+def run(func: Func, *, stop: str | None = None, history: list[Step] | None = None,
+        stages: Sequence[Stage] = STAGES) -> Func:
+    """Run the stages in order, up to and including `stop`."""
+    if stop is not None and stop not in [stage.name for stage in stages]:
+        raise ValueError(f"no stage named {stop!r}; stages are {', '.join(s.name for s in stages)}")
+    for stage in stages:
+        start = perf_counter()
+        after = stage.apply(func)
+        if after is not func:
+            verify(after)
+        func = after
+        if history is not None:
+            history.append(Step(stage.name, func, perf_counter() - start))
+        if stage.name == stop:
+            break
+    return func
