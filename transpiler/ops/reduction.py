@@ -165,9 +165,9 @@ class Extremum(Fold):
 
     @staticmethod
     def _ties(x: Value, result: Value, axes: tuple[int, ...]) -> tuple[Value, Value]:
-        """Where the result comes from, and from how many elements; NaN comes from all that are NaN."""
-        chosen = ops.logical_or(ops.equal(x, restore_axes(result, axes, x.shape)), ops.isnan(x))
-        return chosen, ops.sum(ops.convert(chosen, dtype=x.dtype), axes=axes)
+        """Where the result comes from, and from how many elements.  NaN comes from nowhere: its derivative is 0."""
+        chosen = ops.equal(x, restore_axes(result, axes, x.shape))
+        return chosen, ops.maximum(ops.sum(ops.convert(chosen, dtype=x.dtype), axes=axes), 1)
 
     def init(self, x: Type, **params: Any) -> tuple[Value, ...]:
         return (identity_of(self.name, x),)
