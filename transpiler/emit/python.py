@@ -1,0 +1,218 @@
+"""A whole Python module from lowered IR: header, imports, functions for Numba that also run as plain Python.
+
+    func sum_logistic_grad(x: f64[n]):              @njit(cache=True, nogil=True, error_model="numpy")
+      d_x = empty(n)                                def sum_logistic_grad(x):
+      for i in 0 .. n carry (d_x_1 = d_x):              n = x.shape[0]
+        ...                                             d_x = np.empty(n)
+                                                        for i in range(n):
+                                                            e = exp(-x[i])              # model.py:4
+                                                            ...
+
+The text depends on nothing but the arguments: no clock, no machine's path, no order of sets.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..ir.dims import symbols_of
+from ..ir.nodes import Func, Let, Module
+from ..ir.walk import all_statements
+from ..ops.base import RuleError
+from . import standalone as alone
+from .access import template
+from .expressions import Expressions
+from .names import RESERVED, Naming
+from .plan import Plan
+from .statements import INDENT, Line, Writer
+from .storage import Storage
+
+Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes; the exception to raise unless it holds
+
+_BUILTIN_CALLS = frozenset(("abs", "max", "min", "int", "float", "bool", "complex", "round", "len", "pow", "divmod"))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the text is written.  parallel: loops over `prange` where the IR says so.  standalone: import nothing of
+    ours.  decorator: False for plain functions, or the text to use instead of `@njit(...)`."""
+
+    comments: bool = True
+    parallel: bool = False
+    standalone: bool = False
+    decorator: bool | str = True
+
+
+def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d: Sequence[str] = (),
+         guards: Sequence[Guard] = (), imports: Sequence[str] = (), options: Options | None = None,
+         **choices: object) -> str:
+    """The module's text.
+
+    func     what is called from outside is the func, or the module's first
+    name     what it is called in the text (the func's own name without it)
+    doc      the module's docstring: what this is and where it comes from
+    zero_d   parameters that arrive as arrays of rank 0 where the IR has scalars
+    guards   checked on entry: `(condition, exception)`, both source text over parameters and size names
+    imports  further import lines, such as that of the guards' exception
+    choices  the fields of `Options`, instead of `options`
+
+    RuleError: the IR has not been lowered, or the standalone text would need a kernel that NumPy lacks.
+    """
+    options = options or Options(**choices)  # type: ignore[arg-type]
+    funcs = func.funcs if isinstance(func, Module) else (func,)
+    functions = _function_names(funcs, name)
+    texts, kernels = [], set[str]()
+    for one in (*funcs[1:], funcs[0]):
+        main = one is funcs[0]
+        text = _Function(one, functions, options, zero_d if main else (), guards if main else ()).text()
+        texts.append(text.source)
+        kernels |= text.kernels
+    body = "\n\n\n".join(texts)
+    header = [f'"""{doc.strip()}\n"""' if "\n" in doc.strip() else f'"""{doc.strip()}"""', ""] if doc.strip() else []
+    lines = _imports(body, kernels, options, imports)
+    return "\n".join([*header, *lines, *(["", ""] if lines else []), body, ""])
+
+
+def _function_names(funcs: Sequence[Func], name: str | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for func in funcs:
+        wanted = name if name is not None and func is funcs[0] else func.name
+        wanted = re.sub(r"\W", "_", wanted)
+        while wanted in found.values() or wanted in RESERVED:
+            wanted += "_"
+        found[func.name] = wanted
+    return found
+
+
+def _imports(body: str, kernels: set[str], options: Options, more: Sequence[str]) -> list[str]:
+    lines = ["import math"] if re.search(r"\bmath\.", body) else []
+    third = ["import numpy as np"] if re.search(r"\bnp\.", body) else []
+    wanted = (["njit"] if options.decorator is True else []) + (["prange"] if "in prange(" in body else [])
+    if wanted:
+        third.append(f"from numba import {', '.join(wanted)}")
+    ours = [f"from gradsmith.kernels import {', '.join(sorted(kernels))}"] if kernels else []
+    if ours and len(ours[0]) > 110:
+        names = "".join(f"{INDENT}{kernel},\n" for kernel in sorted(kernels))
+        ours = [f"from gradsmith.kernels import (\n{names})"]
+    groups = [group for group in (lines, third, [*ours, *more]) if group]
+    return [line for k, group in enumerate(groups) for line in (*([""] if k else []), *group)]
+
+
+@dataclass(frozen=True)
+class _Text:
+    source: str
+    kernels: set[str]
+
+
+class _Function:
+    """One function of the module."""
+
+    def __init__(self, func: Func, functions: Mapping[str, str], options: Options, zero_d: Sequence[str],
+                 guards: Sequence[Guard]) -> None:
+        self.func = func
+        self.functions = functions
+        self.options = options
+        self.zero_d = zero_d
+        self.guards = guards
+        self.plan = Plan(func)
+        self.storage = Storage(self.plan, options.parallel)
+        self.kernels = self._kernels()
+        sizes = self._sizes()
+        self.naming = Naming(self.plan, self.storage, sizes, {*functions.values(), *self.kernels})
+        rewrite = alone.without_kernels if options.standalone else None
+        self.expressions = Expressions(self.plan, self.naming, rewrite)
+
+    def _kernels(self) -> set[str]:
+        """What the templates call that is neither built in nor of a module."""
+        found: set[str] = set()
+        for stmt in all_statements(self.func.body):
+            if isinstance(stmt, Let) and stmt not in self.plan.dead and hasattr(stmt.op, "lowering"):
+                try:
+                    tree = template(stmt).tree
+                except RuleError:       # a load or a store has none
+                    continue
+                found |= {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and
+                          isinstance(node.func, ast.Name)}
+        return found - _BUILTIN_CALLS
+
+    def _sizes(self) -> list[str]:
+        """Named sizes in the text, other than those named after a scalar, in order of the parameters' shapes."""
+        used: set[str] = set()
+        for stmt in all_statements(self.func.body):
+            if stmt not in self.plan.dead:
+                for dim in self.plan.written_dims(stmt):
+                    used |= symbols_of(dim).keys()
+        for value in self._shaped_constants():
+            for dim in value.type.shape:
+                used |= symbols_of(dim).keys()
+        for condition, exception in self.guards:
+            for text in (condition, exception):
+                used |= {node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)}
+        known = {s for param in self.func.params for d in param.type.shape for s in symbols_of(d)}
+        ordered = [s for param in self.func.params for d in param.type.shape for s in symbols_of(d)]
+        return [s for s in dict.fromkeys(ordered) if s in used & known and s not in self.plan.int_scalars]
+
+    def _shaped_constants(self) -> list:
+        from ..ir.nodes import Const
+        from ..ir.walk import blocks, operands
+        found = [r for r in self.func.results if isinstance(r, Const)]
+        for stmt in all_statements(self.func.body):
+            found += [v for v in operands(stmt) if isinstance(v, Const)]
+            for inner in blocks(stmt):
+                found += [r for r in inner.results if isinstance(r, Const)]
+        return found
+
+    def text(self) -> _Text:
+        writer = Writer(self.plan, self.storage, self.naming, self.expressions, dict(self.functions))
+        for param in self.func.params:
+            if param.name in self.zero_d:
+                writer.line(f"{self.naming.of(param)} = {self.naming.of(param)}[()]")
+        self._bind_sizes(writer)
+        for condition, exception in self.guards:
+            writer.line(f"if not ({self._renamed(condition)}):")
+            writer.lines.append(Line(2, f"raise {self._renamed(exception)}"))
+        writer.function(self.func)
+        params = ", ".join(map(self.naming.of, self.func.params))
+        head = [] if self.options.decorator is False else [self._decorator()]
+        head.append(f"def {self.functions[self.func.name]}({params}):")
+        kernels = set() if self.options.standalone else self.kernels
+        return _Text("\n".join([*head, *(line.render(self.options.comments) for line in writer.lines)]), kernels)
+
+    def _decorator(self) -> str:
+        if isinstance(self.options.decorator, str):
+            return self.options.decorator
+        parallel = ", parallel=True" if self.storage.prange else ""
+        return f'@njit(cache=True, nogil=True, error_model="numpy"{parallel})'
+
+    def _renamed(self, text: str) -> str:
+        names = self.naming.sizes
+        changed = {s: n for s, n in names.items() if s != n}
+        for size, new in changed.items():
+            text = re.sub(rf"\b{re.escape(size)}\b", new, text)
+        return text
+
+    def _bind_sizes(self, writer: Writer) -> None:
+        """`n = x.shape[0]`, from the first bare occurrence; else solved from an affine one."""
+        for size, text in self.naming.sizes.items():
+            writer.line(f"{text} = {self._solved(size)}")
+
+    def _solved(self, size: str) -> str:
+        places = [(param, axis, dim) for param in self.func.params for axis, dim in enumerate(param.type.shape)
+                  if size in symbols_of(dim)]
+        for param, axis, dim in places:
+            if str(dim) == size:
+                return f"{self.naming.of(param)}.shape[{axis}]"
+        for param, axis, dim in places:
+            terms = {monomial: coefficient for monomial, coefficient in dim.terms}
+            (name,) = (m for m in terms if len(m) == 1 and str(m[0]) == size) if sum(
+                len(m) == 1 and str(m[0]) == size for m in terms) == 1 else ((),)
+            if not name or len([m for m in terms if m]) != 1:
+                continue
+            scale, offset = terms[name], terms.get((), 0)
+            shape = f"{self.naming.of(param)}.shape[{axis}]"
+            moved = shape if not offset else f"({shape} {'-' if offset > 0 else '+'} {abs(offset)})"
+            return moved.strip("()") if scale == 1 else f"{moved} // {scale}"
+        raise RuleError(f"the size {size} cannot be found from the shapes of the parameters")

@@ -1,0 +1,310 @@
+"""Lines of Python from the statements of a func: loops, branches, writes in place, each with the user's line.
+
+A loop's next carries and a branch's results are assigned together: in an order in which no assignment overwrites what
+a later one reads, and as one parallel assignment where there is none (`a, b = b, a + b`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from . import templates as t
+from .access import Role
+from .expressions import Expressions, computes, names_in
+from .names import Naming
+from .plan import Plan
+from .storage import Storage
+
+if TYPE_CHECKING:
+    from ..errors import Location
+
+COMMENT_COLUMN = 48
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Line:
+    depth: int
+    text: str
+    loc: Location | None = None
+
+    def render(self, comments: bool) -> str:
+        text = INDENT * self.depth + self.text
+        if not comments or self.loc is None:
+            return text
+        return f"{text.ljust(COMMENT_COLUMN - 2)}  # {PurePath(self.loc.file).name}:{self.loc.line}"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`value` read anew for `name`; loc: of what it computes."""
+
+    name: str
+    value: ast.expr
+    loc: Location | None
+
+
+class Writer:
+    """Writes the body of one function; `functions` gives the names of the module's functions in the text."""
+
+    def __init__(self, plan: Plan, storage: Storage, naming: Naming, expressions: Expressions,
+                 functions: dict[str, str]) -> None:
+        self.plan = plan
+        self.storage = storage
+        self.naming = naming
+        self.expressions = expressions
+        self.functions = functions
+        self.lines: list[Line] = []
+        self.depth = 1
+
+    def line(self, text: str, loc: Location | None = None) -> None:
+        self.lines.append(Line(self.depth, text, loc))
+
+    def function(self, func: Func) -> None:
+        self.block(func.body)
+        results = [self._taken(None, "return", k, result) for k, result in enumerate(func.results)]
+        loc = self._loc(func.results[0]) if len(results) == 1 else None
+        text = ", ".join(map(ast.unparse, results)) if results else "()"
+        self.line(f"return {text}", loc if any(map(computes, results)) else None)
+
+    def block(self, block: Block) -> None:
+        for stmt in block.stmts:
+            if stmt not in self.plan.dead and not (stmt.targets and stmt.targets[0] in self.plan.inlined):
+                self.statement(stmt)
+
+    def nested(self, block: Block, header: str, loc: Location | None = None) -> None:
+        self.line(header, loc)
+        self.depth += 1
+        self.block(block)
+        self.depth -= 1
+
+    def statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let():
+                self.let(stmt)
+            case Call():
+                args = ", ".join(ast.unparse(self.expressions.value(a)) for a in stmt.args)
+                targets = ", ".join(map(self.naming.of, stmt.targets))
+                call = f"{self.functions[stmt.func]}({args})"
+                self.line(f"{targets} = {call}" if targets else call, stmt.loc)
+            case Check():
+                self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
+                self.depth += 1
+                self.line(f"raise {stmt.kind}({stmt.message!r})".replace("('", '("').replace("')", '")')
+                          if "'" not in stmt.message and '"' not in stmt.message else
+                          f"raise {stmt.kind}({stmt.message!r})", stmt.loc)
+                self.depth -= 1
+            case If():
+                self.branch(stmt)
+            case For():
+                self.for_loop(stmt)
+            case While():
+                self.while_loop(stmt)
+            case _:
+                assert_never(stmt)
+
+    # --- operations ------------------------------------------------------------------------------------------------
+
+    def let(self, let: Let) -> None:
+        kind = self.plan.roles[let]
+        if kind in (Role.STORE, Role.ADD):
+            self.write(let)
+        elif kind is Role.FILLS:
+            outs = []
+            for target in let.targets:
+                self.assign(self.naming.of(target), self.expressions.empty(target.type))
+                outs.append(t.name(self.naming.of(target)))
+            self.line(ast.unparse(self.expressions.filled(let, outs)), let.loc)
+        else:
+            value = self.expressions.statement(let)
+            names = ", ".join(map(self.naming.of, let.targets))
+            if len(let.targets) > 1:
+                self.line(f"{names} = {ast.unparse(value)}", let.loc)
+            else:
+                self.assign(names, value, self._loc(let.target))
+
+    def write(self, let: Let) -> None:
+        """A store or an addition in place, into a copy where the operand is still needed."""
+        name = self.naming.of(let.target)
+        whole = self.expressions.value(let.args[0])
+        if (let, "operand", 0) in self.storage.copies:
+            whole = t.call(ast.Attribute(whole, "copy", ast.Load()))
+        if not (isinstance(whole, ast.Name) and whole.id == name):
+            self.assign(name, whole)
+        place = self.expressions.place(let, let.target, let.args[2:])
+        value = self.expressions.value(let.args[1])
+        if self.plan.roles[let] is Role.ADD:
+            if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) and not (
+                    isinstance(value.operand, ast.Constant)):
+                self.line(f"{ast.unparse(place)} -= {ast.unparse(value.operand)}", let.loc)
+            else:
+                self.line(f"{ast.unparse(place)} += {ast.unparse(value)}", let.loc)
+        else:
+            loc = let.loc if let.loc is not None else self._loc(let.args[1])
+            self.assign_place(place, value, loc)
+
+    def assign(self, name: str, value: ast.expr, loc: Location | None = None) -> None:
+        if isinstance(value, ast.Name) and value.id == name:
+            return
+        self.assign_place(t.name(name), value, loc)
+
+    def assign_place(self, place: ast.expr, value: ast.expr, loc: Location | None) -> None:
+        """`place = value`, or `place += rest` where the value is `place + rest`."""
+        loc = loc if computes(value) else None
+        text = ast.unparse(place)
+        if isinstance(value, ast.BinOp):
+            sign = _SIGNS.get(type(value.op))
+            if sign and ast.unparse(value.left) == text:
+                return self.line(f"{text} {sign}= {ast.unparse(value.right)}", loc)
+            if sign in ("+", "*") and ast.unparse(value.right) == text:
+                return self.line(f"{text} {sign}= {ast.unparse(value.left)}", loc)
+        self.line(f"{text} = {ast.unparse(value)}", loc)
+
+    # --- values handed on ------------------------------------------------------------------------------------------
+
+    def _taken(self, stmt: Stmt | None, which: str, k: int, value: Value) -> ast.expr:
+        """The expression of a value that takes its memory, copied where that is not free."""
+        tree = self.expressions.value(value)
+        if (stmt, which, k) not in self.storage.copies:
+            return tree
+        if value.type.rank > 1 and which != "return":
+            # A copy keeps Fortran's order; loops and branches want one layout from all sides.
+            tree = t.call(t.attribute("np", "ascontiguousarray"), tree)
+        return t.call(ast.Attribute(tree, "copy", ast.Load()))
+
+    def hand_on(self, stmt: Stmt, which: str, targets: Sequence[Var], values: Sequence[Value],
+                numbers: Sequence[int]) -> None:
+        """Assign values to the targets as if at once."""
+        pending = []
+        for k in numbers:
+            name, value = self.naming.of(targets[k]), self._taken(stmt, which, k, values[k])
+            if not (isinstance(value, ast.Name) and value.id == name):
+                pending.append(Assignment(name, value, self._loc(values[k])))
+        while pending:
+            ready = next((a for a in pending if not any(
+                a.name in names_in(b.value) for b in pending if b is not a)), None)
+            if ready is None:
+                names = ", ".join(a.name for a in pending)
+                text = ", ".join(ast.unparse(a.value) for a in pending)
+                loc = next((a.loc for a in pending if a.loc is not None and computes(a.value)), None)
+                self.line(f"{names} = {text}", loc)
+                return
+            self.assign(ready.name, ready.value, ready.loc)
+            pending.remove(ready)
+
+    def _loc(self, value: Value) -> Location | None:
+        """Where the user wrote what the value's expression computes: the outermost part that has a line."""
+        value = self.plan.value(value)
+        stmt = self.plan.definition.get(value) if isinstance(value, Var) else None
+        if stmt is None:
+            return None
+        if stmt.loc is not None:
+            return stmt.loc
+        args = stmt.args if isinstance(stmt, Let) else (
+            *stmt.then.results, *stmt.orelse.results) if isinstance(stmt, If) else ()
+        for arg in args:
+            if self.plan.value(arg) in self.plan.inlined and (found := self._loc(arg)) is not None:
+                return found
+        return None
+
+    # --- control flow ------------------------------------------------------------------------------------------------
+
+    def branch(self, stmt: If) -> None:
+        if stmt in self.plan.conditional:
+            return self.assign(self.naming.of(stmt.targets[0]), self.expressions.statement(stmt),
+                               self._loc(stmt.targets[0]))
+        then, orelse = (self._arm(stmt, which, block) for which, block in
+                        (("then", stmt.then), ("orelse", stmt.orelse)))
+        pred = self.expressions.value(stmt.pred)
+        if not then and not orelse:
+            return
+        if not then:
+            pred, then, orelse = _negated(pred), orelse, []
+        self.line(f"if {ast.unparse(pred)}:")
+        self.lines += then
+        if orelse:
+            self.line("else:")
+            self.lines += orelse
+
+    def _arm(self, stmt: If, which: str, block: Block) -> list[Line]:
+        before, self.lines = self.lines, []
+        self.depth += 1
+        self.block(block)
+        self.hand_on(stmt, which, stmt.targets, block.results,
+                     [k for k, target in enumerate(stmt.targets) if self.plan.uses[target]])
+        self.depth -= 1
+        found, self.lines = self.lines, before
+        return found
+
+    def for_loop(self, loop: For) -> None:
+        changing = self.plan.carried[loop]
+        summed = [k for k in changing if loop.carries[k] in self.storage.partial]
+        owners = [target if k in summed else carry for k, (target, carry) in enumerate(zip(loop.targets, loop.carries))]
+        self.hand_on(loop, "init", owners, loop.inits, changing)
+        lo, hi, step = (self.expressions.value(v) for v in (loop.lo, loop.hi, loop.step))
+        bounds = [lo, hi, step]
+        if _is_int(step, 1):
+            bounds = [hi] if _is_int(lo, 0) else [lo, hi]
+        kind = "prange" if loop in self.storage.prange else "range"
+        index = self.naming.of(loop.index)
+        start = len(self.lines)
+        self.line(f"for {index} in {kind}({', '.join(map(ast.unparse, bounds))}):")
+        self.depth += 1
+        for k in summed:
+            carry = loop.carries[k]
+            self.assign(self.naming.of(carry), t.constant(np.zeros((), carry.type.dtype).item(), carry.type.dtype))
+        self.block(loop.body)
+        self.hand_on(loop, "body", loop.carries, loop.body.results, [k for k in changing if k not in summed])
+        for k in summed:
+            part = self.expressions.value(loop.body.results[k])
+            self.line(f"{self.naming.of(loop.targets[k])} += {ast.unparse(part)}", self._loc(loop.body.results[k]))
+        self.depth -= 1
+        if len(self.lines) == start + 1:
+            self.lines.pop()
+        self.hand_on(loop, "after", loop.targets, owners, changing)
+
+    def while_loop(self, loop: While) -> None:
+        changing = self.plan.carried[loop]
+        self.hand_on(loop, "init", loop.carries, loop.inits, changing)
+        simple = all(s in self.plan.dead or (s.targets and s.targets[0] in self.plan.inlined) for s in loop.cond.stmts)
+        pred = self.expressions.value(loop.cond.results[0])
+        if simple:
+            self.line(f"while {ast.unparse(pred)}:", self._loc(loop.cond.results[0]) if computes(pred) else None)
+            self.depth += 1
+        else:
+            self.line("while True:")
+            self.depth += 1
+            self.block(loop.cond)
+            self.line(f"if {ast.unparse(_negated(pred))}:")
+            self.depth += 1
+            self.line("break")
+            self.depth -= 1
+        start = len(self.lines)
+        self.block(loop.body)
+        self.hand_on(loop, "body", loop.carries, loop.body.results, changing)
+        if len(self.lines) == start and simple:
+            self.line("pass")
+        self.depth -= 1
+        self.hand_on(loop, "after", loop.targets, loop.carries, changing)
+
+
+_SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+def _is_int(tree: ast.expr, value: int) -> bool:
+    return isinstance(tree, ast.Constant) and tree.value == value
+
+
+def _negated(pred: ast.expr) -> ast.expr:
+    if isinstance(pred, ast.UnaryOp) and isinstance(pred.op, ast.Not):
+        return pred.operand
+    return ast.UnaryOp(ast.Not(), pred)
+
+

@@ -1,0 +1,271 @@
+"""Out of SSA: which values share one variable of the text, and where an array has to be copied.
+
+In the IR arrays are values; in the text they are memory.  Each array has one owner at a time:
+
+    owner      what `empty`, a constant, a kernel, a call, a store, a loop or a branch gives
+    borrower   a parameter (it is the caller's) or a view (it is its array's)
+
+A store, a loop's carry, a branch's result and the function's result *take* their operand's memory.  They may have it
+if its owner is no parameter, nobody reads the operand or another view of the same memory afterwards, and no other
+result of the same place takes it too; otherwise they take a copy.  So two owners never share memory.
+
+Values that are never needed at the same time and are joined by a loop, a branch or a store share a variable:
+
+    x_1 = for t in 0 .. n carry (x_2 = x): x_3 = r * x_2; yield x_3        for t in range(n):
+                                                                              x = r * x
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.walk import all_statements, blocks, bound_inside
+from .access import Role, template
+from .plan import Plan
+from .templates import NARROW_INTS
+
+Edge = tuple[object, str, int]      # a statement (None: the func), which of its edges, the number of the value on it
+
+WRITES = (Role.STORE, Role.ADD)
+
+
+class Storage:
+    """copies: the edges on which an array is copied.  partial: carries of a parallel loop that are summed up
+    separately within each iteration.  prange: loops that run in parallel."""
+
+    def __init__(self, plan: Plan, parallel: bool) -> None:
+        self.plan = plan
+        self.copies: set[Edge] = set()
+        self.prange: set[For] = set()
+        self.partial: set[Var] = set()
+        self.params = set(plan.func.params)
+        self._points = 0
+        self._bits: dict[Var, int] = {}
+        self._parent: dict[Var, Var] = {}
+        self._reads: dict[Block, set[Var]] = {}
+        if parallel:
+            self._find_parallel(plan.func.body)
+        self._walk(plan.func)
+        self._coalesce(plan.func)
+
+    def owner(self, var: Var) -> Var:
+        """The var that stands for all that share its variable."""
+        while var in self._parent:
+            var = self._parent[var]
+        return var
+
+    def live(self, owner: Var) -> int:
+        """The points at which the variable is needed, as bits."""
+        return self._bits.get(owner, 0)
+
+    # --- parallel loops ------------------------------------------------------------------------------------------
+
+    def _find_parallel(self, block: Block) -> None:
+        for stmt in block.stmts:
+            if isinstance(stmt, For) and stmt.parallel:
+                sums = [k for k in self.plan.carried[stmt] if not stmt.carries[k].type.shape]
+                # Numba would widen a sum of narrow integers, and knows no sum of truth values.
+                if not any(stmt.carries[k].type.dtype in NARROW_INTS | {"bool"} for k in sums):
+                    self.prange.add(stmt)
+                    self.partial.update(stmt.carries[k] for k in sums if not self._adds_once(stmt, k))
+                    continue
+            for inner in blocks(stmt):
+                self._find_parallel(inner)
+
+    def _adds_once(self, loop: For, k: int) -> bool:
+        """Is the next carry `carry + something` and the carry read nowhere else?"""
+        carry, result = loop.carries[k], self.plan.value(loop.body.results[k])
+        let = self.plan.definition.get(result) if isinstance(result, Var) else None
+        if not isinstance(let, Let) or self.plan.roles[let] is not Role.SCALAR or self.plan.uses[carry] != 1 or (
+                self.plan.uses[result] != 1 or let not in loop.body.stmts):
+            return False
+        tree = template(let).tree
+        return carry in let.args and isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add) and isinstance(
+            tree.left, ast.Name) and isinstance(tree.right, ast.Name) and self.plan.value(let.args[0]) is not (
+            self.plan.value(let.args[1]))
+
+    # --- liveness and copies -------------------------------------------------------------------------------------
+
+    def _point(self, live: Iterable[Var]) -> None:
+        bit = 1 << self._points
+        self._points += 1
+        for var in live:
+            self._bits[var] = self._bits.get(var, 0) | bit
+
+    def _walk(self, func: Func) -> None:
+        self._take("return", None, func.results, set(), is_return=True)
+        live = self._block(func.body, self._named(func.results))
+        self._point(live | set(func.params))
+
+    def _named(self, values: Iterable[Value]) -> set[Var]:
+        return {var for value in values for var in self.plan.named(value)}
+
+    def _block(self, block: Block, live: set[Var]) -> set[Var]:
+        for stmt in reversed(block.stmts):
+            if stmt in self.plan.dead or (stmt.targets and stmt.targets[0] in self.plan.inlined):
+                continue
+            live = self._statement(stmt, live)
+        return live
+
+    def _statement(self, stmt: Stmt, live: set[Var]) -> set[Var]:
+        targets = set(stmt.targets)
+        match stmt:
+            case Let() | Call():
+                return self._let(stmt, live)
+            case Check():
+                return live | self._named([stmt.pred])
+            case If():
+                self._point(live | targets)
+                live = live - targets
+                if stmt in self.plan.conditional:
+                    return live | set(self.plan.named_in(stmt))
+                before: set[Var] = set()
+                for which, arm in (("then", stmt.then), ("orelse", stmt.orelse)):
+                    self._take(which, stmt, arm.results, live)
+                    before |= self._block(arm, live | self._named(arm.results))
+                return before | self._named([stmt.pred])
+            case For() | While():
+                return self._loop(stmt, live)
+            case _:
+                assert_never(stmt)
+
+    def _let(self, stmt: Let | Call, live: set[Var]) -> set[Var]:
+        targets = set(stmt.targets)
+        self._point(live | targets)
+        live = live - targets
+        read = set(self.plan.named_in(stmt))
+        kind = self.plan.roles[stmt] if isinstance(stmt, Let) else None
+        if kind in WRITES:
+            whole = self.plan.value(stmt.args[0])
+            if not self._is_free(whole, live):
+                self.copies.add((stmt, "operand", 0))
+            # The target stands for the operand while the element is computed.
+            self._point(live | targets | (self._named(stmt.args[1:]) - {whole}))  # type: ignore[arg-type]
+        elif kind is Role.FILLS:
+            self._point(live | targets | read)
+        return live | read
+
+    def _loop(self, loop: For | While, live: set[Var]) -> set[Var]:
+        changing = self.plan.carried[loop]
+        targets = {loop.targets[k] for k in changing}
+        summed = {loop.targets[k] for k in changing if loop.carries[k] in self.partial}
+        inside = set(bound_inside(loop)) - {c for k, c in enumerate(loop.carries) if k not in changing}
+        carries = {loop.carries[k] for k in changing} - self.partial | summed
+        results = [loop.body.results[k] for k in changing]
+        inits = [loop.inits[k] for k in changing]
+        self._point(live | targets)
+        live = live - targets
+        self._point(live | carries)
+        outer = self._free(loop) | live
+        self._take("body", loop, loop.body.results, outer, only=changing)
+        self._point(outer | carries)
+        now = self._block(loop.body, outer | summed | self._named(results))
+        if isinstance(loop, While):
+            now = self._block(loop.cond, now | live | carries | self._named(loop.cond.results))
+        self._point(now | outer | inside | carries)
+        bounds = self._named([loop.lo, loop.hi, loop.step]) if isinstance(loop, For) else set()
+        self._point(outer | carries | bounds)
+        self._take("init", loop, loop.inits, outer, only=changing)
+        return outer - summed | bounds | self._named(inits)
+
+    def _free(self, loop: For | While) -> set[Var]:
+        """Names that the loop reads from outside."""
+        read = set[Var]().union(*(self._read_in(b) for b in blocks(loop)))
+        return read - {v for b in blocks(loop) for s in all_statements(b) for v in (*s.targets, *bound_inside(s))} - (
+            set(bound_inside(loop)))
+
+    def _read_in(self, block: Block) -> set[Var]:
+        known = self._reads.get(block)
+        if known is not None:
+            return known
+        found = self._named(block.results)
+        for stmt in block.stmts:
+            if stmt in self.plan.dead:
+                continue
+            match stmt:
+                case Let() | Call():
+                    found |= set(self.plan.named_in(stmt))
+                case If():
+                    found |= self._named([stmt.pred])
+                case For():
+                    found |= self._named([stmt.lo, stmt.hi, stmt.step, *stmt.inits])
+                case While():
+                    found |= self._named(stmt.inits)
+                case Check():
+                    found |= self._named([stmt.pred])
+                case _:
+                    assert_never(stmt)
+            for inner in blocks(stmt):
+                found |= self._read_in(inner)
+        self._reads[block] = found
+        return found
+
+    def _is_free(self, value: Value, live: set[Var], views_may: bool = True) -> bool:
+        """May the memory of the array be taken, where `live` are read later?"""
+        if isinstance(value, Const):
+            return True
+        root = self.plan.root(value)
+        if root in self.params or (self.plan.is_view(value) and not views_may):
+            return False
+        return not any(var.type.shape and self.plan.root(var) is root for var in live)
+
+    def _take(self, which: str, stmt: Stmt | None, values: Sequence[Value], live: set[Var],
+              only: Sequence[int] | None = None, is_return: bool = False) -> None:
+        taken: set[Value] = set()
+        for k in range(len(values)) if only is None else only:
+            value = self.plan.value(values[k])
+            if not value.type.shape or isinstance(value, Const):
+                continue
+            root = self.plan.root(value)
+            if root in taken or not self._is_free(value, live, views_may=is_return):
+                self.copies.add((stmt, which, k))
+            else:
+                taken.add(root)
+
+    # --- sharing variables ---------------------------------------------------------------------------------------
+
+    def _coalesce(self, func: Func) -> None:
+        for a, b in self._pairs(func):
+            self._join(a, b)
+
+    def _pairs(self, func: Func) -> Iterator[tuple[Value, Value]]:
+        for stmt in all_statements(func.body):
+            if stmt in self.plan.dead:
+                continue
+            match stmt:
+                case Let() if self.plan.roles[stmt] in WRITES:
+                    yield stmt.args[0], stmt.target
+                case If():
+                    for arm in (stmt.then, stmt.orelse):
+                        yield from zip(stmt.targets, arm.results)
+                case For() | While():
+                    for k in self.plan.carried[stmt]:
+                        carry, target, init = stmt.carries[k], stmt.targets[k], stmt.inits[k]
+                        if carry not in self.partial:
+                            yield carry, target
+                            yield carry, stmt.body.results[k]
+                        yield target, init
+                case _:
+                    pass
+
+    def _join(self, a: Value, b: Value) -> None:
+        a, b = self.plan.value(a), self.plan.value(b)
+        if isinstance(a, Const) or isinstance(b, Const) or a in self.plan.inlined or b in self.plan.inlined:
+            return
+        if a.type.dtype != b.type.dtype or a.type.rank != b.type.rank:
+            return
+        a, b = self.owner(a), self.owner(b)
+        if a is b or self.live(a) & self.live(b) or self._is_index(a) or self._is_index(b):
+            return
+        if b in self.params:
+            a, b = b, a
+        self._parent[b] = a
+        self._bits[a] = self.live(a) | self.live(b)
+
+    def _is_index(self, var: Var) -> bool:
+        if not hasattr(self, "_indices"):
+            self._indices = {s.index for s in all_statements(self.plan.func.body) if isinstance(s, For)}
+        return var in self._indices
