@@ -50,23 +50,67 @@ def series_log(z: mpf) -> mpf:
 
 
 FITS = (
-    Fit("EXP", "exp(r) = 1 + r + r**2 * P(r), |r| <= log(2) / 2 and a little",
-        lambda r: (mp.exp(r) - 1 - r) / r**2, mpf("-0.3475"), mpf("0.3475"), lambda r: r**2 / mp.exp(r)),
-    Fit("LOG", "2 * atanh(s) = 2 * s + s**3 * P(s**2), |s| <= 3 - sqrt(8)",
-        series_log, mpf(0), (3 - mp.sqrt(8)) ** 2, lambda z: z / 2),
-    Fit("LOG_TAIL", "3 * atanh(s) = 3 * s + s**3 + s**5 * P(s**2), |s| <= 3 - sqrt(8)",
-        lambda z: (series_log(z) * 3 / 2 - 1) / z, mpf(0), (3 - mp.sqrt(8)) ** 2, lambda z: z**2 / 3,
-        ((64, mpf(2) ** -69),)),
-    Fit("POWER_LOG2", "log2(m) = s * P(s**2), s = (m - 1) / (m + 1), |s| <= 3 - sqrt(8)",
-        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.log(2), mpf("1e-20"), (3 - mp.sqrt(8)) ** 2,
-        lambda z: mpf(1) / 2, ((32, mpf(2) ** -36),)),
-    Fit("POWER_EXP2", "2**r = P(r), |r| <= 1/2", lambda r: mpf(2) ** r, mpf("-0.5"), mpf("0.5"), lambda r: mpf(1),
-        ((32, mpf(2) ** -31),)),
-    Fit("CBRT", "t * P(t**3 / x) is cbrt(x) to some 21 bits for a t within 5 %",
-        lambda r: 1 / mp.cbrt(r), mpf("0.85"), mpf("1.16"), lambda r: mpf(1), ((64, mpf(2) ** -20),)),
+    Fit(
+        "EXP",
+        "exp(r) = 1 + r + r**2 * P(r), |r| <= log(2) / 2 and a little",
+        lambda r: (mp.exp(r) - 1 - r) / r**2,
+        mpf("-0.3475"),
+        mpf("0.3475"),
+        lambda r: r**2 / mp.exp(r),
+    ),
+    Fit(
+        "LOG",
+        "2 * atanh(s) = 2 * s + s**3 * P(s**2), |s| <= 3 - sqrt(8)",
+        series_log,
+        mpf(0),
+        (3 - mp.sqrt(8)) ** 2,
+        lambda z: z / 2,
+    ),
+    Fit(
+        "LOG_TAIL",
+        "3 * atanh(s) = 3 * s + s**3 + s**5 * P(s**2), |s| <= 3 - sqrt(8)",
+        lambda z: (series_log(z) * 3 / 2 - 1) / z,
+        mpf(0),
+        (3 - mp.sqrt(8)) ** 2,
+        lambda z: z**2 / 3,
+        ((64, mpf(2) ** -69),),
+    ),
+    Fit(
+        "POWER_LOG2",
+        "log2(m) = s * P(s**2), s = (m - 1) / (m + 1), |s| <= 3 - sqrt(8)",
+        lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.log(2),
+        mpf("1e-20"),
+        (3 - mp.sqrt(8)) ** 2,
+        lambda z: mpf(1) / 2,
+        ((32, mpf(2) ** -36),),
+    ),
+    Fit(
+        "POWER_EXP2",
+        "2**r = P(r), |r| <= 1/2",
+        lambda r: mpf(2) ** r,
+        mpf("-0.5"),
+        mpf("0.5"),
+        lambda r: mpf(1),
+        ((32, mpf(2) ** -31),),
+    ),
+    Fit(
+        "CBRT",
+        "t * P(t**3 / x) is cbrt(x) to some 21 bits for a t within 5 %",
+        lambda r: 1 / mp.cbrt(r),
+        mpf("0.85"),
+        mpf("1.16"),
+        lambda r: mpf(1),
+        ((64, mpf(2) ** -20),),
+    ),
     odd("SIN", mp.sin, mp.pi / 4, "sin"),
-    Fit("COS", "cos(x) = 1 - x**2 / 2 + x**4 * P(x**2), |x| <= 0.7854",
-        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, mpf(0), (mp.pi / 4) ** 2, lambda z: z**2),
+    Fit(
+        "COS",
+        "cos(x) = 1 - x**2 / 2 + x**4 * P(x**2), |x| <= 0.7854",
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2,
+        mpf(0),
+        (mp.pi / 4) ** 2,
+        lambda z: z**2,
+    ),
     odd("TAN", mp.tan, mp.pi / 4, "tan"),
     odd("ARCSIN", mp.asin, mpf("0.5"), "arcsin"),
     odd("ARCTAN", mp.atan, mpf(1), "arctan"),
@@ -89,7 +133,14 @@ def interpolate(fit: Fit, count: int) -> list[mpf]:
 
 def relative_error(fit: Fit, coefficients: list[mpf]) -> mpf:
     points = chebyshev_nodes(fit.low, fit.high, 200)
-    return max(abs((mp.polyval(coefficients[::-1], t) - fit.of(t)) * fit.weight(t)) for t in points)
+    return max(abs((value(coefficients, t) - fit.of(t)) * fit.weight(t)) for t in points)
+
+
+def value(coefficients: list[mpf], t: mpf) -> mpf:
+    total = mpf(0)
+    for coefficient in reversed(coefficients):
+        total = total * t + coefficient
+    return total
 
 
 def fewest_coefficients(fit: Fit, target: mpf) -> tuple[list[mpf], mpf]:

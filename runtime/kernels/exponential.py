@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Value, copysign, muladd, polynomial, where
+from gradsmith.kernels.expression import Value, copysign, exact_sum_ordered, muladd, polynomial, where
 from gradsmith.kernels.kernel import kernel
 
 LOG2_E = 1.4426950408889634
@@ -62,11 +62,17 @@ def expm1_reduced(r: Value) -> Value:
     return muladd(r * r, polynomial(r, polynomials.EXP[r.format.width]), r)
 
 
+def exp_reduced(r: Value) -> Value:
+    """exp(r) for |r| <= log(2) / 2. What 1 + r loses goes to the smaller term."""
+    total, lost = exact_sum_ordered(r.constant(1.0), r)
+    return total + muladd(r * r, polynomial(r, polynomials.EXP[r.format.width]), lost)
+
+
 def exp_of(x: Value) -> Value:
     width = x.format.width
     r, k = reduce_exp(clamp(x, BOTTOM[width], TOP[width]))
     a, b = powers_of_two(k)
-    return (expm1_reduced(r) + 1.0) * a * b
+    return exp_reduced(r) * a * b
 
 
 @kernel(np.exp)
@@ -82,7 +88,7 @@ def exp2(x: Value) -> Value:
     x = clamp(x, 1.0 - format.bias - format.mantissa - 2, format.bias + 2.0)
     k, k_bits = nearest_integer(x)
     a, b = powers_of_two(k_bits)
-    return (expm1_reduced((x - k) * 0.6931471805599453) + 1.0) * a * b
+    return exp_reduced((x - k) * 0.6931471805599453) * a * b
 
 
 def expm1_of(x: Value) -> Value:

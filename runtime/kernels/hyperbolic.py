@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.exponential import TOP, clamp, exp_of, expm1_reduced, powers_of_two, reduce_exp
+from gradsmith.kernels.exponential import TOP, clamp, exp_of, exp_reduced, powers_of_two, reduce_exp
 from gradsmith.kernels.expression import (
     Value,
     copysign,
@@ -29,7 +29,7 @@ def half_exp(x: Value) -> Value:
     """exp(x) / 2 for x >= 0, which overflows later than exp(x)."""
     r, k = reduce_exp(clamp(x, 0.0, TOP[x.format.width] + 1.0))
     a, b = powers_of_two(k)
-    return (expm1_reduced(r) + 1.0) * a * (b * 0.5)
+    return exp_reduced(r) * a * (b * 0.5)
 
 
 @kernel(np.sinh)

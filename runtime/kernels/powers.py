@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.exponential import LOG2_E, clamp, expm1_reduced, nearest_integer, powers_of_two
+from gradsmith.kernels.exponential import LOG2_E, clamp, exp_reduced, nearest_integer, powers_of_two
 from gradsmith.kernels.expression import (
     F32,
     F64,
@@ -69,7 +69,7 @@ def power_double(log_x: Value, log_x_low: Value, y: Value) -> Value:
     k, k_bits = nearest_integer(product * (LOG2_E / 1.5))
     r = muladd(k, -LOG_2_AND_HALF[1], muladd(k, -LOG_2_AND_HALF[0], product))
     a, b = powers_of_two(k_bits)
-    return (expm1_reduced((r + product_low) * (1 / 1.5)) + 1.0) * a * b
+    return exp_reduced((r + product_low) * (1 / 1.5)) * a * b
 
 
 def log2_single(x: Value) -> Value:
