@@ -174,7 +174,7 @@ class DotGeneral(Op):
 
     def samples(self) -> list[Sample]:
         none: Pairs = ((), ())
-        over = lambda i, j: ((i,), (j,))                                                        # noqa: E731
+        over = lambda i, j: ((i,), (j,))
         return [
             sample(grid(5, 6), grid(6, 7, seed=1), contract=over(1, 0), batch=none),
             sample(grid(6, 5), grid(6, 7, seed=1), contract=over(0, 0), batch=none),
