@@ -15,7 +15,7 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, lift, sample
+from .base import Into, RuleError, Sample, definition, lift, sample
 from .families import Elementwise, broadcast_shapes, broadcast_to, elementwise, register
 from .samples import between, complex_plane, corner, integers, truths
 
@@ -47,34 +47,58 @@ greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "GE")
 # logic and bits
 
 
-def _logical(name: str, function: Any, sign: str, op: str, arity: int = 2) -> Elementwise:
+def _with_neutral(neutral: bool, absorbing: bool | None) -> Any:
+    """Simplifies an operation on truth values with a constant operand."""
+    def simplify(x: Value, y: Value) -> Value | None:
+        for operand, other in ((x, y), (y, x)):
+            if isinstance(operand, Const) and x.dtype == "bool":
+                if operand.value == neutral:
+                    return other
+                if operand.value == absorbing:
+                    return operand
+        return x if x is y and absorbing is not None else None
+    return simplify
+
+
+def _twice(name: str) -> Any:
+    """Simplifies an operation that undoes itself."""
+    def simplify(x: Value) -> Value | None:
+        let = definition(x)
+        return let.args[0] if let is not None and let.op.name == name else None
+    return simplify
+
+
+def _logical(name: str, function: Any, sign: str, op: str, simplify: Any, arity: int = 2) -> Elementwise:
     scalar = f"{{0}} {sign} {{1}}" if arity == 2 else f"{sign} {{0}}"
     return elementwise(name, function, partials=None, scalar=scalar, stablehlo=op, kinds="b", samples=[truths(arity)],
+                       simplify=simplify,
                        doc=f"`{scalar.format('x', 'y')}` of truth values.")
 
 
-logical_and = _logical("logical_and", np.logical_and, "and", "and")
-logical_or = _logical("logical_or", np.logical_or, "or", "or")
-logical_xor = _logical("logical_xor", np.logical_xor, "!=", "xor")
-logical_not = _logical("logical_not", np.logical_not, "not", "not", arity=1)
+logical_and = _logical("logical_and", np.logical_and, "and", "and", _with_neutral(True, False))
+logical_or = _logical("logical_or", np.logical_or, "or", "or", _with_neutral(False, True))
+logical_xor = _logical("logical_xor", np.logical_xor, "!=", "xor", _with_neutral(False, None))
+logical_not = _logical("logical_not", np.logical_not, "not", "not", _twice("logical_not"), arity=1)
 
 WHOLE = ("int64", "int8")
 
 
-def _bits(name: str, function: Any, sign: str, op: str) -> Elementwise:
+def _bits(name: str, function: Any, sign: str, op: str, simplify: Any) -> Elementwise:
     return elementwise(name, function, partials=None, scalar=f"{{0}} {sign} {{1}}", stablehlo=op, kinds="biu",
+                       simplify=simplify,
                        samples=[*integers(-9, 9, arity=2, dtypes=WHOLE), truths(2),
                                 *integers(0, 200, arity=2, dtypes=("uint8",))],
                        doc=f"x {sign} y, bit by bit.")
 
 
-bitwise_and = _bits("bitwise_and", np.bitwise_and, "&", "and")
-bitwise_or = _bits("bitwise_or", np.bitwise_or, "|", "or")
-bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "^", "xor")
+bitwise_and = _bits("bitwise_and", np.bitwise_and, "&", "and", _with_neutral(True, False))
+bitwise_or = _bits("bitwise_or", np.bitwise_or, "|", "or", _with_neutral(False, True))
+bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "^", "xor", _with_neutral(False, None))
 
 invert = elementwise(
     "invert", np.invert, partials=None, scalar=lambda x: "not {0}" if x.kind == "b" else "~{0}", stablehlo="not",
-    kinds="biu", samples=[*integers(-9, 9, dtypes=WHOLE), *integers(0, 200, dtypes=("uint8",)), truths()],
+    kinds="biu", simplify=_twice("invert"),
+    samples=[*integers(-9, 9, dtypes=WHOLE), *integers(0, 200, dtypes=("uint8",)), truths()],
     doc="Every bit turned; `not` of truth values.")
 
 
@@ -139,6 +163,11 @@ signbit = _float_test("signbit", np.signbit, _signbit_hlo, "f", "signbit({0})")
 # choice
 
 
+def _same_number(a: Const, b: Const) -> bool:
+    """Equal in every bit that matters; NaN is not."""
+    return a.type.kind != "c" and a.value == b.value and bool(np.signbit(a.value)) == bool(np.signbit(b.value))
+
+
 @register
 class Select(Elementwise):
     """a where cond, else b: three-argument `np.where` of one dtype.
@@ -167,6 +196,15 @@ class Select(Elementwise):
 
     def reference(self, cond: Any, a: Any, b: Any, **params: Any) -> Any:
         return np.where(cond, a, b)[()]
+
+    def simplify(self, args: Sequence[Value], **params: Any) -> Value | None:
+        cond, a, b = args
+        if isinstance(cond, Const):
+            return a if cond.value else b
+        if a is b or (isinstance(a, Const) and isinstance(b, Const) and _same_number(a, b)):
+            return a
+        let = definition(cond)
+        return ops.select(let.args[0], b, a) if let is not None and let.op.name == "logical_not" else None
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Any:
         _, t_a, t_b = tangents

@@ -38,6 +38,9 @@ class Convert(Elementwise):
             warnings.simplefilter("ignore")       # NumPy warns when an imaginary part is lost
             return x.astype(dtype)
 
+    def simplify(self, args: Sequence[Value], *, dtype: str, **params: Any) -> Value | None:  # type: ignore[override]
+        return args[0] if args[0].dtype == dtype else None
+
     @staticmethod
     def scalar(x: Type, *, dtype: str) -> str:
         if dtype == "bool":
@@ -157,7 +160,10 @@ class MakeComplex(Elementwise):
 
     name = "make_complex"
     kinds = "f"
-    scalar = "complex({0}, {1})"
+
+    @staticmethod
+    def scalar(re: Type, im: Type) -> str:
+        return "complex({0}, {1})" if re.dtype == "float64" else "np.complex64(complex({0}, {1}))"
 
     def infer(self, re: Type, im: Type, **params: Any) -> Type:  # type: ignore[override]
         return super().infer(re, im).with_dtype(COMPLEX_OF[re.dtype])

@@ -122,18 +122,21 @@ class Elementwise(Op):
 
 def elementwise(name: str, function: Callable[..., Any], *, partials: Any, scalar: Any, stablehlo: Any,
                 samples: list[Sample], singular: tuple[int, ...] = (), result_dtype: Any = None, cost: int = 1,
-                kinds: str = "biufc", doc: str = "") -> Elementwise:
+                kinds: str = "biufc", simplify: Callable[..., Value | None] | None = None,
+                doc: str = "") -> Elementwise:
     """A row of the table: an elementwise op whose reference is `function`.
 
     partials: `lambda *args, r: (...)`, or None for a piecewise constant op.  scalar: source with {0}, {1}, or a
     function of the argument types to it.  kinds: NumPy's kind letters of the dtypes it takes.  stablehlo: op name,
-    or (h, *args) -> value, or `unsupported(why)`.
+    or (h, *args) -> value, or `unsupported(why)`.  simplify: `lambda *args: value or None`, see `Op.simplify`.
     """
     body: dict[str, Any] = {
         "name": name, "partials": staticmethod(partials) if partials else None, "scalar": staticmethod(scalar) if
         callable(scalar) else scalar, "singular": singular, "cost": cost, "__doc__": doc or f"Elementwise {name}.",
         "result_dtype": staticmethod(result_dtype) if result_dtype else None, "kinds": kinds,
         "reference": lambda self, *args, **params: function(*args), "samples": lambda self: samples}
+    if simplify is not None:
+        body["simplify"] = lambda self, args, **params: simplify(*args)
     if isinstance(stablehlo, unsupported):
         body["stablehlo"] = stablehlo
     else:
