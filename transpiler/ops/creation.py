@@ -1,4 +1,4 @@
-"""Operations that make an array from parameters alone, iota, size and empty, and NumPy's ways of creating arrays."""
+"""Operations that make an array from parameters alone: iota, size and empty."""
 
 from __future__ import annotations
 

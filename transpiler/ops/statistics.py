@@ -14,23 +14,15 @@ from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import RuleError
 from .families import broadcast_to
-from .folding import (
-    extremum,
-    is_given,
-    keep_axes,
-    log_sum_exp,
-    masked,
-    numpy_sum,
-    refuse_out,
-    without_nan,
-)
+from .numpy_reductions import extremum, keep_axes, log_sum_exp, masked, numpy_sum, without_nan
+from .options import dtype_name, is_given, is_true, refuse_out
 from .spelling import as_value, axes_of, broadcast_together, cast, promote, spelled
 
 
 def _floating(x: Value, dtype: Any) -> Value:
     """x in the dtype that NumPy takes means in: `dtype`, or float64 for bools and integers."""
     if is_given(dtype):
-        return cast(x, dtype)
+        return cast(x, dtype_name(dtype))
     return x if x.type.is_inexact else cast(x, "float64")
 
 
@@ -55,7 +47,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     x = _floating(as_value(a), dtype)
     shown = masked(x, where, 0)
     axes = axes_of(axis, shown.rank)
-    return keep_axes(_quotient(ops.sum(shown, axes=axes), _count(shown, axes, where)), shown, axes, bool(keepdims))
+    return keep_axes(_quotient(ops.sum(shown, axes=axes), _count(shown, axes, where)), shown, axes, is_true(keepdims))
 
 
 def _variance(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any) -> Value:
@@ -81,7 +73,7 @@ def _variance(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: An
         degrees = count
     else:
         degrees = ops.maximum(ops.subtract(count, float(ddof)), 0)
-    return keep_axes(_quotient(total, degrees), centred, axes, bool(keepdims))
+    return keep_axes(_quotient(total, degrees), centred, axes, is_true(keepdims))
 
 
 def _degrees(ddof: Any, correction: Any) -> Any:
@@ -142,8 +134,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
     scale = ops.sum(w, axes=axes)
     check(ops.all(ops.not_equal(scale, 0), axes=tuple(range(scale.rank))), "ZeroDivisionError",
           "Weights sum to zero, can't be normalized")
-    result = keep_axes(ops.sum(x * w, axes=axes) / scale, x, axes, bool(keepdims))
-    return (result, keep_axes(scale, x, axes, bool(keepdims))) if returned else result
+    result = keep_axes(ops.sum(x * w, axes=axes) / scale, x, axes, is_true(keepdims))
+    return (result, keep_axes(scale, x, axes, is_true(keepdims))) if returned else result
 
 
 @spelled(np.ptp)
@@ -164,7 +156,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     left = tuple(x.shape[k] for k in kept)
     count = product(x.shape[k] for k in axes)
     if count == 0:
-        return keep_axes(const(np.nan, Type(x.dtype, left)), x, axes, bool(keepdims))
+        return keep_axes(const(np.nan, Type(x.dtype, left)), x, axes, is_true(keepdims))
     rows = ops.reshape(ops.transpose(x, axes=(*kept, *axes)), shape=(*left, count))
     ordered = ops.sort(rows, axis=rows.rank - 1)
 
@@ -181,7 +173,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
             odd = ops.equal(ops.remainder(size_value(count), 2), 1)
             result = ops.select(broadcast_to(odd, left), high, result)
     last = element(count - 1)
-    return keep_axes(ops.select(ops.isnan(last), np.nan, result), x, axes, bool(keepdims))
+    return keep_axes(ops.select(ops.isnan(last), np.nan, result), x, axes, is_true(keepdims))
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -242,9 +234,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: Any = False, re
         x = ops.select(ops.equal(weights, 0), -np.inf, x)
     axes = axes_of(axis, x.rank)
     result, sign = log_sum_exp(x, axes, weights)
-    result = keep_axes(result, x, axes, bool(keepdims))
+    result = keep_axes(result, x, axes, is_true(keepdims))
     if return_sign:
-        return result, keep_axes(sign, x, axes, bool(keepdims))
+        return result, keep_axes(sign, x, axes, is_true(keepdims))
     if weights is None:
         return result
-    return ops.select(ops.less(keep_axes(sign, x, axes, bool(keepdims)), 0), np.nan, result)
+    return ops.select(ops.less(keep_axes(sign, x, axes, is_true(keepdims)), 0), np.nan, result)

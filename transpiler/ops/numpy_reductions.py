@@ -15,15 +15,9 @@ from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
+from .options import dtype_name, is_given, is_true, refuse_out
 from .reduction import identity_of
 from .spelling import as_value, axes_of, axis_of, cast, spelled
-
-
-def refuse_out(out: Any, name: str) -> None:
-    """`out=` would write into an array of the caller's."""
-    if out is not None:
-        raise RuleError(f"out= of np.{name} is not supported here", kind=NotImplementedError, code="E202",
-                        help="assign the result instead")
 
 
 def keep_axes(reduced: Value, before: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
@@ -50,16 +44,12 @@ def widened(dtype: str) -> str:
     return "uint64" if kind == "u" else dtype
 
 
-def is_given(option: Any) -> bool:
-    return option is not None and option is not np._NoValue
-
-
 def _accumulate(name: str, neutral: int, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
                 where: Any) -> Value:
     """sum and prod."""
     refuse_out(out, name)
     x = as_value(a)
-    wanted = np.dtype(dtype).name if is_given(dtype) else widened(x.dtype)
+    wanted = dtype_name(dtype, widened(x.dtype))
     if wanted == "bool":        # NumPy adds bools by `or` and multiplies them by `and`
         x, fold = cast(x, "bool"), ops.any if name == "sum" else ops.all
         x = masked(x, where, bool(neutral))
@@ -73,7 +63,7 @@ def _accumulate(name: str, neutral: int, a: Any, axis: Any, dtype: Any, out: Any
         join = {"sum": ops.add, "prod": ops.multiply}[name] if wanted != "bool" else (
             ops.logical_or if name == "sum" else ops.logical_and)
         result = join(result, broadcast_to(start, result.shape))
-    return keep_axes(result, x, axes, bool(keepdims) and keepdims is not np._NoValue)
+    return keep_axes(result, x, axes, is_true(keepdims))
 
 
 @spelled(np.sum, np.ndarray.sum)
@@ -99,7 +89,7 @@ def extremum(name: str, a: Any, axis: Any, keepdims: Any, initial: Any, where: A
                             "to specify 'initial'")
         x = masked(x, where, identity_of(name, x.type).value)
         axes = axes_of(axis, x.rank)
-    keepdims = bool(keepdims) and keepdims is not np._NoValue
+    keepdims = is_true(keepdims)
     if not is_given(initial):
         count = product(x.shape[k] for k in axes)
         if not isinstance(count, int) and (bounds(count)[0] or 0) < 1:
@@ -137,7 +127,7 @@ for _alias, _spelling in ((np.amax, numpy_max), (np.amin, numpy_min)):
 def _truth(name: str, a: Any, axis: Any, keepdims: Any, where: Any) -> Value:
     x = masked(cast(as_value(a), "bool"), where, name == "all")
     axes = axes_of(axis, x.rank)
-    return keep_axes(getattr(ops, name)(x, axes=axes), x, axes, bool(keepdims) and keepdims is not np._NoValue)
+    return keep_axes(getattr(ops, name)(x, axes=axes), x, axes, is_true(keepdims))
 
 
 @spelled(np.any, np.ndarray.any)
@@ -162,7 +152,7 @@ def _position(name: str, x: Value, axis: Any, keepdims: Any) -> Value:
     length = x.shape[along]
     if not isinstance(length, int) and (bounds(length)[0] or 0) < 1:
         check(ops.greater(size_value(length), 0), "ValueError", f"attempt to get {name} of an empty sequence")
-    return keep_axes(getattr(ops, name)(x, axes=(along,)), before, axes, bool(keepdims))
+    return keep_axes(getattr(ops, name)(x, axes=(along,)), before, axes, is_true(keepdims))
 
 
 @spelled(np.argmax, np.ndarray.argmax)
@@ -247,7 +237,7 @@ def _spell_reduce(ufunc: np.ufunc, reduce: Callable[..., Value]) -> None:
 
 def _extremum_reduce(name: str) -> Callable[..., Value]:
     def reduce(x: Value, axis: Any, dtype: Any, keepdims: Any, initial: Any, where: Any) -> Value:
-        return extremum(name, cast(x, dtype) if is_given(dtype) else x, axis, keepdims, initial, where)
+        return extremum(name, cast(x, dtype_name(dtype, x.dtype)), axis, keepdims, initial, where)
 
     return reduce
 
@@ -290,13 +280,13 @@ def logaddexp_reduce(array: Any, axis: Any = 0, dtype: Any = None, out: Any = No
     """log(sum(exp(x))): the identity is -inf."""
     refuse_out(out, "logaddexp.reduce")
     x = as_value(array)
-    x = cast(x, dtype if is_given(dtype) else x.dtype if x.type.kind == "f" else "float64")
+    x = cast(x, dtype_name(dtype, x.dtype if x.type.kind == "f" else "float64"))
     x = masked(x, where, -np.inf)
     axes = axes_of(axis if x.rank else None, x.rank)
     result, _ = log_sum_exp(x, axes)
     if is_given(initial):
         result = ops.logaddexp(result, broadcast_to(as_value(initial, x.dtype), result.shape))
-    return keep_axes(result, x, axes, bool(keepdims))
+    return keep_axes(result, x, axes, is_true(keepdims))
 
 
 def log_sum_exp(x: Value, axes: tuple[int, ...], weights: Value | None = None) -> tuple[Value, Value]:
