@@ -24,7 +24,7 @@ from . import linalg_stablehlo as hlo
 from .base import grid, times
 from .families import NoGradient, RuleError, Sample, register, sample
 from .linalg import total
-from .matrices import MatrixOp, check_square, eye, inner, matmul, matrix_transpose, over_matrix, regular, stacked
+from .matrices import MatrixOp, check_square, inner, matmul, matrix_transpose, over_matrix, regular, stacked
 
 SINGULAR = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import const
+from ..ir.dims import same_size
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
 from .base import batch_size, grid
@@ -35,7 +36,7 @@ def gathered_shape(name: str, x: Type, indices: Sequence[Type], axes: Axes) -> t
         raise RuleError(f"{name}: {len(indices)} index arrays for the axes {axes} of {x}", kind=IndexError, code="E304")
     for i in indices:
         if i.dtype != "int64" or i.rank != indices[0].rank or any(
-                a != b and isinstance(a, int) and isinstance(b, int) for a, b in zip(i.shape, indices[0].shape)):
+                not same_size(a, b) for a, b in zip(i.shape, indices[0].shape)):
             raise RuleError(f"{name}: index arrays of types {', '.join(map(str, indices))}", kind=IndexError,
                             code="E304")
     return (*indices[0].shape, *(x.shape[k] for k in rest_of(x.rank, axes)))
@@ -152,7 +153,7 @@ class ArrayWrite(Op):
     def infer(self, x: Type, v: Type, *indices: Type, axes: Axes) -> Type:
         region = gathered_shape(self.name, x, indices, axes)
         if v.dtype != x.dtype or v.rank != len(region) or any(
-                a != b and isinstance(a, int) and isinstance(b, int) for a, b in zip(v.shape, region)):
+                not same_size(a, b) for a, b in zip(v.shape, region)):
             raise RuleError(f"{self.name}: {v} does not fit in {x.with_shape(region)}")
         return x
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import const, int_const, size_value
+from ..ir.dims import same_size
 from ..ir.index import At, Item, New, Span, argument_count, index_shape
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import I64, Type
@@ -307,7 +308,7 @@ class Write(Op):
         check_index(self.name, x, scalars, index)
         region = index_shape(index)
         if v.dtype != x.dtype or v.rank != len(region) or any(
-                a != b and isinstance(a, int) and isinstance(b, int) for a, b in zip(v.shape, region)):
+                not same_size(a, b) for a, b in zip(v.shape, region)):
             raise RuleError(f"{self.name}: {v} does not fit in {x.with_shape(region)}")
         return x
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..ir.dims import same_size
 from ..ir.nodes import Value
 from ..ir.types import Type
 from . import linalg_stablehlo as hlo
@@ -80,7 +81,7 @@ class Solving(MatrixOp):
         if b.dtype != a.dtype or b.rank not in (a.rank, a.rank - 1):
             raise RuleError(f"{self.name} of {a} and {b}", kind=TypeError, code="E309")
         for m, n in zip(a.shape[:-1], b.shape):
-            if m != n and isinstance(m, int) and isinstance(n, int):
+            if not same_size(m, n):
                 raise RuleError(f"{self.name}: {a} and {b} do not fit together", code="E301")
         return b
 

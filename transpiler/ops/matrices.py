@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import const
-from ..ir.dims import product
+from ..ir.dims import product, same_size
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import batch_all, grid
@@ -76,7 +76,7 @@ def check_square(name: str, a: Type) -> None:
         raise RuleError(f"{a.rank}-dimensional array given. Array must be at least two-dimensional",
                         kind=np.linalg.LinAlgError, code="E301")
     m, n = a.shape[-2:]
-    if m != n and isinstance(m, int) and isinstance(n, int):
+    if not same_size(m, n):
         raise RuleError("Last 2 dimensions of the array must be square", kind=np.linalg.LinAlgError, code="E301")
     if a.dtype not in ("float32", "float64"):
         raise RuleError(f"{name} of {a.dtype} matrices is not supported", kind=TypeError, code="E309",

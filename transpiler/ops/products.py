@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.dims import bounds, product
+from ..ir.dims import bounds, product, same_size, shown_shape
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import grid
@@ -99,9 +99,9 @@ class DotGeneral(Op):
                 raise RuleError(f"dot_general over the axes {axes} of {x}", code="E304")
         for i, j in zip((*contract[0], *batch[0]), (*contract[1], *batch[1])):
             m, n = a.shape[i], b.shape[j]
-            if m != n and isinstance(m, int) and isinstance(n, int):
-                raise RuleError(f"shapes {_shown(a.shape)} and {_shown(b.shape)} not aligned: {m} (dim {i}) != {n} "
-                                f"(dim {j})", code="E301")
+            if not same_size(m, n):
+                raise RuleError(f"shapes {shown_shape(a.shape)} and {shown_shape(b.shape)} not aligned: {m} (dim {i}) "
+                                f"!= {n} (dim {j})", code="E301")
         return a.with_shape(result_shape(a, b, contract, batch))
 
     def reference(self, a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> Any:
@@ -199,10 +199,6 @@ class DotGeneral(Op):
             sample(np.arange(6).reshape(2, 3), np.arange(3), contract=over(1, 0), batch=none),
             sample(np.array([[True, False], [False, False]]), np.array([True, True]), contract=over(1, 0), batch=none),
         ]
-
-
-def _shown(shape: Sequence[Any]) -> str:
-    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
 
 
 def _as_sum(a: Value, b: Value, contract: Pairs, batch: Pairs) -> Value:
