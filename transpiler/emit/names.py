@@ -25,7 +25,7 @@ RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset
 INDICES = "ijklmn"
 LETTERS = "abcdefghpqrsuvwyz"
 _NUMBERED = re.compile(r"_\d+$")
-_NAMELESS = re.compile(r"t|t_\d+")
+_NAMELESS = re.compile(r"t(_\d+)*")
 
 
 class Naming:
@@ -53,7 +53,7 @@ class Naming:
         for size in sizes:
             self.sizes[size] = self._unshared(size)
             self._fixed.add(self.sizes[size])
-        self._visit(func.body, 0)
+        self._visit(func.body)
 
     def of(self, var: Var) -> str:
         return self._names[self.storage.owner(var)]
@@ -77,20 +77,20 @@ class Naming:
                     yield var, below
                 yield from self._in_block(inner, below)
 
-    def _visit(self, block: Block, depth: int) -> None:
+    def _visit(self, block: Block) -> None:
         for stmt in block.stmts:
             if stmt in self.plan.dead:
                 continue
             if isinstance(stmt, For):
                 self._name(stmt.targets, stmt)
-                self._name_index(stmt.index, depth)
+                self._name_index(stmt.index)
                 self._name(stmt.carries, stmt)
             elif isinstance(stmt, If):
                 self._name(stmt.targets, stmt)
             else:
                 self._name((*stmt.targets, *bound_inside(stmt)), stmt)
             for inner in blocks(stmt):
-                self._visit(inner, depth + isinstance(stmt, For))
+                self._visit(inner)
 
     def _name(self, variables: tuple[Var, ...], stmt: Stmt) -> None:
         for var in variables:
@@ -103,13 +103,22 @@ class Naming:
 
     def _base(self, name: str) -> str:
         """Without the number that made it unique."""
-        base = _NUMBERED.sub("", name)
-        return base if base in self._raw or not base.isidentifier() else name
+        while (base := _NUMBERED.sub("", name)) != name and base in self._raw:
+            name = base
+        return name
+
+    def _is_nameless(self, var: Var) -> bool:
+        """Has it only the name that its operation gave it?"""
+        let = self.plan.definition.get(var)
+        if isinstance(let, Let) and self.plan.roles[let] is Role.LOAD and isinstance(let.args[0], Var) and (
+                re.fullmatch(rf"{re.escape(let.args[0].name)}_i(_\d+)*", var.name)):
+            return True
+        return _NAMELESS.fullmatch(var.name) is not None
 
     def _choose(self, owner: Var) -> str:
         members = self._members[owner]
         for var in members:
-            if not _NAMELESS.fullmatch(var.name):
+            if not self._is_nameless(var):
                 return self._free(self._base(var.name), owner)
         for candidate in self._candidates(members):
             if self._is_free(candidate, owner):
@@ -142,9 +151,9 @@ class Naming:
         whole = self.of(array).removesuffix("_tape")
         return f"{whole}_{indices}" if indices else f"{whole}_at"
 
-    def _name_index(self, index: Var, depth: int) -> None:
+    def _name_index(self, index: Var) -> None:
         base = self._base(index.name)
-        choices = [base] if base != "i" and not _NUMBERED.search(base) else INDICES[min(depth, len(INDICES) - 1):]
+        choices = [base] if base != "i" and not _NUMBERED.search(base) else INDICES
         for choice in choices:
             if self._is_free(choice, index):
                 return self._set(index, choice)

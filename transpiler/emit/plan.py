@@ -15,6 +15,7 @@ branches are such expressions is a conditional expression.  What a loop carries 
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 from typing import assert_never
@@ -25,8 +26,9 @@ from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Valu
 from ..ir.types import dims_in
 from ..ir.walk import all_statements, blocks
 from .access import Role, role, template
+from .templates import constant
 
-LONGEST = 72            # characters of an expression, about
+LONGEST = 78            # characters of an expression, about
 
 Place = tuple[int, int]     # a block (by its id) and an index into its statements; the length stands for its results
 
@@ -276,7 +278,7 @@ class Plan:
     def _length_of(self, value: Value) -> int:
         value = self.value(value)
         if isinstance(value, Const):
-            return len(repr(value.value)) + (0 if value.type.dtype in ("float64", "int64", "bool") else 12)
+            return 8 if value.type.shape else len(ast.unparse(constant(value.value, value.type.dtype)))
         return self._length.get(value, len(value.name) if len(value.name) < 12 else 12) if (
             value in self.inlined) else min(len(value.name), 12)
 
@@ -289,7 +291,7 @@ class Plan:
                     len(template(stmt).text) - 3 * sum(times))
                 operands = list(stmt.args)
                 if self.roles[stmt] is Role.SCALAR:
-                    own += sum(2 for a in operands if self._is_compound(a))
+                    own += sum(self._is_compound(a) for a in operands)
             case If() if stmt in self.conditional:
                 own, times = 12, [1, 1, 1]
                 operands = [stmt.pred, stmt.then.results[0], stmt.orelse.results[0]]

@@ -174,10 +174,16 @@ class Writer:
         tree = self.expressions.value(value)
         if (stmt, which, k) not in self.storage.copies:
             return tree
-        if value.type.rank > 1 and which != "return":
+        if value.type.rank > 1 and which != "return" and not (which == "init" and self._stays(stmt, k)):
             # A copy keeps Fortran's order; loops and branches want one layout from all sides.
             tree = t.call(t.attribute("np", "ascontiguousarray"), tree)
         return t.call(ast.Attribute(tree, "copy", ast.Load()))
+
+    def _stays(self, loop: Stmt | None, k: int) -> bool:
+        """Is the carried array the same memory in all iterations?"""
+        result = self.plan.value(loop.body.results[k]) if isinstance(loop, (For, While)) else None
+        return isinstance(result, Var) and result not in self.plan.inlined and (
+            self.storage.owner(result) is self.storage.owner(loop.carries[k]))  # type: ignore[union-attr]
 
     def hand_on(self, stmt: Stmt, which: str, targets: Sequence[Var], values: Sequence[Value],
                 numbers: Sequence[int]) -> None:

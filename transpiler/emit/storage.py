@@ -18,6 +18,7 @@ Values that are never needed at the same time and are joined by a loop, a branch
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
@@ -257,6 +258,8 @@ class Storage:
             return
         if a.type.dtype != b.type.dtype or a.type.rank != b.type.rank:
             return
+        if _called(a) != _called(b) and (a in self.params or b in self.params or not a.type.shape):
+            return      # the user has two names for it: `d_x = ct`
         a, b = self.owner(a), self.owner(b)
         if a is b or self.live(a) & self.live(b) or self._is_index(a) or self._is_index(b):
             return
@@ -269,3 +272,8 @@ class Storage:
         if not hasattr(self, "_indices"):
             self._indices = {s.index for s in all_statements(self.plan.func.body) if isinstance(s, For)}
         return var in self._indices
+
+
+def _called(var: Var) -> str:
+    """The name without numbers; what has none may be called anything."""
+    return re.sub(r"(_\d+)+$", "", var.name)
