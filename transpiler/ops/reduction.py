@@ -17,6 +17,7 @@ from ..ir.nodes import Const, Value
 from ..ir.types import BOOL, I64, Type
 from .base import grid, times
 from .families import NoGradient, Reduction, RuleError, Sample, register, restore_axes, sample
+from .shape import part
 
 
 def remaining_axes(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -126,12 +127,11 @@ def product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
 def exclusive_product(x: Value, *, reverse: bool) -> Value:
     """Products of all elements before (after, if reverse) each one along the last axis."""
     one = const(1, x.type.with_shape((*x.shape[:-1], 1)))
-    crop = (*(0,) * (x.rank - 1), -1)
-    none = (0,) * x.rank
-    running = ops.cumprod(x, axis=x.rank - 1, reverse=reverse)
+    axis, length = x.rank - 1, x.shape[-1]
+    running = ops.cumprod(x, axis=axis, reverse=reverse)
     if reverse:
-        return ops.concatenate(ops.pad(running, low=crop, high=none, interior=none), one, axis=x.rank - 1)
-    return ops.concatenate(one, ops.pad(running, low=none, high=crop, interior=none), axis=x.rank - 1)
+        return ops.concatenate(part(running, axis, 1, length - 1), one, axis=axis)
+    return ops.concatenate(one, part(running, axis, 0, length - 1), axis=axis)
 
 
 class Extremum(Fold):

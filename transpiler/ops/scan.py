@@ -19,6 +19,7 @@ from ..ir.types import Type
 from .base import batch_all, grid, times
 from .families import Linear, Lowering, Op, RuleError, Sample, register, sample
 from .reduction import identity_of
+from .shape import part
 
 Combine = Callable[[Value, Sequence[Value]], Value]
 
@@ -127,12 +128,13 @@ def shifted_along(x: Value, axis: int, fill: Any, *, reverse: bool) -> Value:
     """Each element moved one place on (back, if reverse) along the axis; `fill` at the place that is left."""
     if x.shape[axis] == 0:
         return x
-    crop = tuple(-1 if k == axis else 0 for k in range(x.rank))
-    none = (0,) * x.rank
+    length = x.shape[axis]
     edge = const(fill, x.type.with_shape(tuple(1 if k == axis else d for k, d in enumerate(x.shape))))
+    if length == 1:
+        return edge
     if reverse:
-        return ops.concatenate(ops.pad(x, low=crop, high=none, interior=none), edge, axis=axis)
-    return ops.concatenate(edge, ops.pad(x, low=none, high=crop, interior=none), axis=axis)
+        return ops.concatenate(part(x, axis, 1, length - 1), edge, axis=axis)
+    return ops.concatenate(edge, part(x, axis, 0, length - 1), axis=axis)
 
 
 def _doubled(h: Any, carried: Sequence[Any], idle: Sequence[Any], combine: Callable[[Any, Any], Sequence[Any]],

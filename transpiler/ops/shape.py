@@ -392,3 +392,10 @@ class Pad(Reindexing):
                 sample(grid(1, 2), low=(2, 0), high=(0, 1), interior=(1, 3)),
                 sample(grid(0), low=(1,), high=(1,), interior=(2,)), sample(grid(), low=(), high=(), interior=()),
                 sample(grid(2, dtype="float32"), low=(1,), high=(0,), interior=(0,))]
+
+
+def part(x: Value, axis: int, start: Any, size: Any) -> Value:
+    """`size` elements from `start` along the axis; both are dimensions, in range."""
+    if start == 0 and size == x.shape[axis]:
+        return x
+    return ops.load(x, index=tuple(Span(start, size) if k == axis else Span(0, d) for k, d in enumerate(x.shape)))
