@@ -60,7 +60,7 @@ def _parsed(operands: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
     if len(arrays) != len(subscripts.inputs):
         raise RuleError(f"{'more' if len(arrays) < len(subscripts.inputs) else 'fewer'} operands specified in the "
                         "einstein sum subscripts string than provided to einsum", code="E301")
-    return subscripts, [as_value(x) if isinstance(x, (list, tuple, np.ndarray)) else x for x in arrays]
+    return subscripts, [as_value(x) for x in arrays]
 
 
 def _listed(labels: Any) -> tuple[Label, ...]:

@@ -15,7 +15,7 @@ from ..ir.nodes import Value
 from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
 from .options import refuse_out
-from .spelling import axis_of, promote, spelled, static_int
+from .spelling import as_value, axis_of, promote, spelled, static_int
 
 NONE: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 
@@ -23,6 +23,11 @@ NONE: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
 def _not_aligned(a: Value, b: Value, i: int, j: int) -> RuleError:
     return RuleError(f"shapes {shown_shape(a.shape)} and {shown_shape(b.shape)} not aligned: {a.shape[i]} (dim {i}) != "
                      f"{b.shape[j]} (dim {j})", code="E301")
+
+
+def strong(*operands: Any) -> list[Value]:
+    """The operands of one dtype; Python numbers count as arrays, as these functions take them."""
+    return promote(*map(as_value, operands))
 
 
 def contract_last(a: Value, b: Value, axis: int) -> Value:
@@ -36,7 +41,7 @@ def contract_last(a: Value, b: Value, axis: int) -> Value:
 @spelled(np.dot, np.ndarray.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Value:
     refuse_out(out, "dot")
-    a, b = promote(a, b)
+    a, b = strong(a, b)
     if not a.rank or not b.rank:
         return ops.multiply(a, b)
     return contract_last(a, b, -2 if b.rank > 1 else -1)
@@ -133,28 +138,28 @@ def _along_last(a: Value, b: Value) -> Value:
 
 @spelled(np.vdot)
 def vdot(a: Any, b: Any, /) -> Value:
-    x, y = promote(a, b)
+    x, y = strong(a, b)
     x, y = (ops.reshape(v, shape=(product(v.shape),)) for v in (x, y))
     return contract_last(_conjugate(x), y, 0)
 
 
 @spelled(np.inner)
 def inner(a: Any, b: Any, /) -> Value:
-    x, y = promote(a, b)
+    x, y = strong(a, b)
     return contract_last(x, y, -1) if x.rank and y.rank else ops.multiply(x, y)
 
 
 @spelled(np.outer, np.linalg.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Value:
     refuse_out(out, "outer")
-    x, y = promote(a, b)
+    x, y = strong(a, b)
     x, y = (ops.reshape(v, shape=(product(v.shape),)) for v in (x, y))
     return ops.dot_general(x, y, contract=NONE, batch=NONE)
 
 
 @spelled(np.tensordot, np.linalg.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Value:
-    x, y = promote(a, b)
+    x, y = strong(a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
             raise RuleError("axes of tensordot must be an int or a pair of ints or sequences", code="E304")
@@ -174,7 +179,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Value:
 @spelled(np.kron)
 def kron(a: Any, b: Any) -> Value:
     """Every element of a times all of b, in blocks."""
-    x, y = promote(a, b)
+    x, y = strong(a, b)
     rank = max(x.rank, y.rank)
     x, y = (ops.reshape(v, shape=((1,) * (rank - v.rank) + v.shape)) for v in (x, y))
     both = ops.dot_general(x, y, contract=NONE, batch=NONE)
@@ -187,7 +192,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     """Of vectors with three components; two, which NumPy deprecates, are taken as NumPy does: the third is 0."""
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = promote(a, b)
+    a, b = strong(a, b)
     x, y = _components(a, axisa), _components(b, axisb)
     if len(x) == 2 and len(y) == 2:
         return _difference(x[0], y[1], x[1], y[0])
