@@ -1,0 +1,138 @@
+"""The instructions of a StableHLO function before they are text: names are given when all is known.
+
+A `HloValue` is one result of one instruction.  It is named after an IR variable, or gets a number when the function
+is printed: `%0`, `%1` for what a rule makes on its way, `%c`, `%c_1` for constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..ir.build import Names
+from ..ir.types import Type
+from .hlo_types import tensor
+
+
+@dataclass(eq=False, slots=True)
+class HloValue:
+    """What the rules of operations see: a value with an IR type."""
+
+    type: Type
+    name: str | None = None
+    source: Instruction | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.name or '?'}: {self.type}"
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A nested block: its arguments, its instructions, what it returns.
+
+    label: how it opens (`cond {`), or None for the generic form with block arguments.
+    """
+
+    args: tuple[HloValue, ...]
+    body: list[Instruction]
+    results: tuple[HloValue, ...]
+    label: str | None = None
+
+
+Piece = "str | HloValue | Region"
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """`results = pieces`, where the pieces are text, operands and regions in the order in which they print."""
+
+    pieces: tuple[str | HloValue | Region, ...]
+    results: tuple[HloValue, ...] = field(default=())
+    is_constant: bool = False
+    location: str | None = None
+
+    def operands(self) -> Iterator[HloValue]:
+        for piece in self.pieces:
+            if isinstance(piece, HloValue):
+                yield piece
+            elif isinstance(piece, Region):
+                for inner in piece.body:
+                    yield from inner.operands()
+                yield from piece.results
+
+
+def without_unused(body: Sequence[Instruction], results: Sequence[HloValue]) -> list[Instruction]:
+    """The instructions that the results need (all of them are pure)."""
+    used = set(results)
+    kept = []
+    for instruction in reversed(body):
+        if used.isdisjoint(instruction.results):
+            continue
+        for piece in instruction.pieces:
+            if isinstance(piece, Region):
+                piece.body = without_unused(piece.body, piece.results)
+        used.update(instruction.operands())
+        kept.append(instruction)
+    return kept[::-1]
+
+
+class Writer:
+    """Gives names and writes lines."""
+
+    def __init__(self, taken: Sequence[str]) -> None:
+        self.names = Names(taken)
+        self.numbered = 0
+        self.lines: list[str] = []
+
+    def block(self, body: Sequence[Instruction], indent: str) -> None:
+        for instruction in body:
+            self._instruction(instruction, indent)
+
+    def _instruction(self, instruction: Instruction, indent: str) -> None:
+        results = instruction.results
+        pack = self._pack(instruction)
+        for k, value in enumerate(results):
+            value.name = pack if len(results) == 1 else f"{pack}#{k}"
+        count = f":{len(results)}" if len(results) > 1 else ""
+        line = f"{indent}%{pack}{count} = "
+        for piece in instruction.pieces:
+            if isinstance(piece, str):
+                line += piece
+            elif isinstance(piece, HloValue):
+                line += self.use(piece)
+            else:
+                line = self._region(piece, line, indent)
+        self.lines.append(line + (f" loc({instruction.location})" if instruction.location else ""))
+
+    def _pack(self, instruction: Instruction) -> str:
+        named = next((v.name for v in instruction.results if v.name is not None), None)
+        if named is not None:
+            return named
+        if instruction.is_constant:
+            return self.names.fresh("c")
+        self.numbered += 1
+        return str(self.numbered - 1)
+
+    def use(self, value: HloValue) -> str:
+        return f"%{value.name}"
+
+    def _region(self, region: Region, line: str, indent: str) -> str:
+        """Write the region after `line`; return the beginning of the line that follows."""
+        for arg in region.args:
+            if arg.name is None:
+                arg.name = self.names.fresh("arg")
+        inner = indent + "  "
+        self.lines.append(f"{line}{region.label or '({'}")
+        if region.label is None:
+            args = ", ".join(f"%{a.name}: {tensor(a.type)}" for a in region.args)
+            self.lines.append(f"{indent}^bb0({args}):")
+        self.block(region.body, inner)
+        values = ", ".join(self.use(v) for v in region.results)
+        self.lines.append(f"{inner}stablehlo.return {values} : {', '.join(tensor(v.type) for v in region.results)}")
+        return indent + ("})" if region.label is None else "}")
+
+
+def identifier(name: str) -> str:
+    """An IR name as an MLIR one, which is ASCII: other letters are spelled by their code points."""
+    return re.sub(r"[^A-Za-z0-9_$.-]", lambda m: f"_u{ord(m[0]):x}", name)
