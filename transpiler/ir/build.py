@@ -66,7 +66,7 @@ class Builder:
 
     def let(self, op: Any, args: Sequence[Value], params: Mapping[str, Any], types: Sequence[Type],
             hint: str = "t") -> tuple[Var, ...]:
-        key = expression_key(op, args, params, types) if self.share and op.is_pure else None
+        key = expression_key(op, args, params, types) if self.share and op.is_pure and getattr(op, "is_shareable", True) else None
         if key is not None:
             around: Builder | None = self
             while around is not None and around.share:

@@ -139,7 +139,7 @@ class Nests:
         assert leaf.let is not None and leaf.target is not None
         x = self.copier.type(leaf.let.args[0].type)
         first = leaf.let.op.init(x, **self._params(leaf.let))
-        if leaf.target in self.copier.values:          # accumulators in the result array
+        if leaf.in_array:
             (start,) = first
             type = self._array_type(leaf.target)
             self.copier.values[leaf.target] = Const(start.value, type) if isinstance(start, Const) else (

@@ -115,7 +115,7 @@ class Roots:
         in_order = not kept or min(reduced, default=0) > max(k for k in range(x.type.rank) if k not in axes)
         if not in_order and _is_plain_fold(let.op):
             step.kept = kept
-            return [Alloc(target, let.loc, base=None), Init(target, let.loc, let=let),
+            return [Init(target, let.loc, let=let, in_array=True),
                     nest(index, x.type.shape, [step])]
         inner = nest([index[k] for k in reduced], [x.type.shape[k] for k in reduced], [step])
         path = [Init(target, let.loc, let=let), inner, Finish(target, let.loc, let=let, kept=kept)]

@@ -39,7 +39,7 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
     for group in groups:
         waiting: list[Leaf] = []
         for item in group:
-            if isinstance(item, Alloc) or (isinstance(item, Init) and _array_state(group)):
+            if isinstance(item, Alloc) or (isinstance(item, Init) and item.in_array):
                 waiting.append(item)
                 continue
             at = _place(result, result.items, item)
@@ -47,10 +47,6 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
             waiting = []
     _shrink(result, whole)
     return result
-
-
-def _array_state(group: list[Item]) -> bool:
-    return any(isinstance(leaf, Step) and leaf.kept is not None for item in group for leaf in leaves(item))
 
 
 def _place(plan: Schedule, items: list[Item], new: Item) -> int:
@@ -78,8 +74,8 @@ def _can_merge(plan: Schedule, old: Loop, new: Loop, needs: set[Var]) -> bool:
         return False
     made = made_by(old)
     handed = needs & made
-    if not handed:
-        return any(v.type.shape for v in needs & read_by(old))
+    if not handed:      # rows side by side may share more later; a lone loop gains only from what both read
+        return _is_outer(old) and _is_outer(new) or any(v.type.shape for v in needs & read_by(old))
     places = _places(old)
     for leaf in leaves(new):
         reads = {id(load): load for load in (leaf.code.loads if leaf.code else ())}.values()
@@ -92,6 +88,10 @@ def _can_merge(plan: Schedule, old: Loop, new: Loop, needs: set[Var]) -> bool:
             if len(axes) != 1 or any(plan.resolve(load.args[1 + axes[0]]) is not new.index for load in loads):
                 return False
     return True
+
+
+def _is_outer(loop: Loop) -> bool:
+    return any(isinstance(child, Loop) for child in loop.children)
 
 
 def _places(loop: Loop) -> dict[Var, tuple[Value, ...] | None]:

@@ -66,6 +66,7 @@ class Store(Leaf):
 @dataclass(eq=False)
 class Init(Leaf):
     let: Let | None = None
+    in_array: bool = False             # the accumulators are the elements of the result
 
 
 @dataclass(eq=False)

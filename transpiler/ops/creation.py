@@ -77,7 +77,7 @@ class Empty(Creation):
     """An array whose elements are all going to be stored.  The reference fills it with NaN, the largest integer or
     True, so that a read of an element that was not stored shows."""
 
-    name, lowering = "empty", Lowering.KERNEL
+    name, lowering, is_shareable = "empty", Lowering.KERNEL, False
 
     def infer(self, *, shape: tuple[Any, ...], dtype: str) -> Type:
         return Type(dtype, tuple(shape))

@@ -59,7 +59,7 @@ class Sum(Fold):
 
     def step(self, accumulators: Sequence[Value], element: Value, index: Sequence[Value],
              **params: Any) -> tuple[Value, ...]:
-        return (accumulators[0] + element,)
+        return (ops.accumulate(accumulators[0], element),)
 
     def stablehlo(self, h: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return h.reduce("add", x, 0, axes)

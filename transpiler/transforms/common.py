@@ -27,5 +27,5 @@ def unsupported_statement(stmt: Stmt, transform: str) -> NoReturn:
     """Run-time control flow has no rule in this transformation yet."""
     what = {If: "a branch on a run-time value", For: "a loop with run-time bounds", While: "a while loop",
             Call: "a call of a recursive function"}[type(stmt)]  # type: ignore[index]
-    raise error("E401", f"{transform} of {what} is not supported yet", stmt.loc,
+    raise error("E204", f"{transform} of {what} is not supported yet", stmt.loc,
                 help="write it with np.where or whole-array operations", kind=NotImplementedError)

@@ -1,0 +1,169 @@
+"""The quick way into a specialisation, for calls like the one it was made for.
+
+`fast_path(spec)` gives a callable on the user's positional arguments that raises `Miss` whenever the specialisation
+may not serve.  Where nothing stands between the user's arguments and the compiled entry, it is Numba's C dispatcher
+itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import optree
+
+from .transpiler.frontend.guards import StaticGuard
+from .transpiler.frontend.trees import rebuild
+from .transpiler.frontend.values import Leaf
+from .compile import EntryTable
+from .kernels.guard import Miss
+from .specialise import Specialisation, result_form
+
+_MISSING = object()
+_WIDE = {"float64", "complex128", "int64", "bool"}
+_TREES = (tuple, list, dict)
+
+
+def fast_path(spec: Specialisation) -> Callable[..., Any] | None:
+    """None where only the slow path can serve (keyword arguments, objects as arguments)."""
+    described = spec.described
+    if described.kwargs:
+        return None
+    table = new_table(spec)
+    arguments = _arguments(spec)
+    if arguments is None:
+        return None
+    checks = _checks(spec.trace.static_guards)
+    captures = [c.get for c in spec.trace.captures]
+    finish = _finish(spec)
+    if arguments is _PLAIN and not checks and not captures:
+        if finish is None:
+            return table
+        return _finished(table, finish)
+    return _guarded(table, arguments, checks, captures, finish)
+
+
+def new_table(spec: Specialisation) -> EntryTable:
+    """A dispatcher that holds this specialisation alone."""
+    table = EntryTable(spec.entry.py_func, targetoptions={"nopython": True, "nogil": True, "error_model": "numpy"})
+    table.put(spec.compiled)
+    return table
+
+
+def is_direct(path: Callable[..., Any] | None) -> bool:
+    return isinstance(path, EntryTable)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def _PLAIN(args: Sequence[Any]) -> Sequence[Any]:  # noqa: N802  (a marker that is also a function)
+    return args
+
+
+def _arguments(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """From positional arguments to flat leaves, raising Miss for another tree, other static parts or other kinds of
+    Python number than those that were traced."""
+    described = spec.described
+    args, known = described.args, spec.trace.static_args
+    kinds = [(k, type(v)) for k, (leaf, v) in enumerate(zip(described.leaves, described.values))
+             if not leaf.type.shape and _kind_matters(spec)]
+    if all(isinstance(a, Leaf) for a in args) and not known:
+        return _PLAIN if not kinds else _kinds_checked(kinds, len(args))
+    if not _is_plain_tree(args):
+        return None
+    _, tree = optree.tree_flatten(described.args, none_is_leaf=True)
+    found, _ = optree.tree_flatten(described.args, none_is_leaf=True)
+    place = {id(leaf): k for k, leaf in enumerate(described.leaves)}
+    statics = [(k, x) for k, x in enumerate(found) if not isinstance(x, Leaf)]
+    statics += [(k, known[x]) for k, x in enumerate(found) if isinstance(x, Leaf) and x in known]
+    order = sorted((place[id(x)], k) for k, x in enumerate(found) if isinstance(x, Leaf) and x not in known)
+    picks = [k for _, k in order]
+    by_position = {place[id(x)]: k for k, x in enumerate(found) if isinstance(x, Leaf)}
+    kinds = [(by_position[k], kind) for k, kind in kinds]
+
+    def flatten(args: Sequence[Any]) -> Sequence[Any]:
+        leaves, actual = optree.tree_flatten(args, none_is_leaf=True)
+        if actual != tree:
+            raise Miss
+        for k, expected in statics:
+            value = leaves[k]
+            if value is not expected and (type(value) is not type(expected) or value != expected):
+                raise Miss
+        for k, kind in kinds:
+            if type(leaves[k]) is not kind:
+                raise Miss
+        return [leaves[k] for k in picks]
+
+    return flatten
+
+
+def _kind_matters(spec: Specialisation) -> bool:
+    """Whether Python's numbers and NumPy's promote differently somewhere in this function."""
+    types = {v.type.dtype for p in spec.trace.func.params for v in (p,)}
+    types |= {t.type.dtype for s in spec.trace.func.body.stmts for t in s.targets}
+    return not types <= _WIDE
+
+
+def _kinds_checked(kinds: Sequence[tuple[int, type]], count: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def same(args: Sequence[Any]) -> Sequence[Any]:
+        if len(args) != count:
+            raise Miss
+        for k, kind in kinds:
+            if type(args[k]) is not kind:
+                raise Miss
+        return args
+
+    return same
+
+
+def _is_plain_tree(x: Any) -> bool:
+    """Only containers that optree knows by itself, and static parts that compare well."""
+    if isinstance(x, Leaf) or x is None or isinstance(x, (str, int, float, bool, bytes)) or callable(x):
+        return True
+    if type(x) in _TREES or (isinstance(x, tuple) and hasattr(x, "_fields")):
+        return all(map(_is_plain_tree, x.values() if isinstance(x, dict) else x))
+    return False
+
+
+def _checks(guards: Sequence[StaticGuard]) -> list[Callable[[], bool]]:
+    return [guard.holds for guard in guards]
+
+
+def _finish(spec: Specialisation) -> Callable[[Any], Any] | None:
+    """From the entry's result to the user's; None where they are the same."""
+    form = result_form(spec.trace.out_structure)
+    convert = spec.converters
+    if form == "one":
+        return convert[0]
+    if form == "tuple":
+        if not any(convert):
+            return None
+        return lambda flat: tuple([x if c is None else c(x) for x, c in zip(flat, convert)])
+    structure, count = spec.trace.out_structure, len(spec.func.results)
+
+    def build(flat: Any) -> Any:
+        values = () if count == 0 else (flat,) if count == 1 else flat
+        return rebuild(structure, [x if c is None else c(x) for x, c in zip(values, convert)])
+
+    return build
+
+
+def _finished(table: EntryTable, finish: Callable[[Any], Any]) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        return finish(table(*args))
+
+    return call
+
+
+def _guarded(table: EntryTable, arguments: Callable[[Sequence[Any]], Sequence[Any]],
+             checks: Sequence[Callable[[], bool]], captures: Sequence[Callable[[], Any]],
+             finish: Callable[[Any], Any] | None) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        for holds in checks:
+            if not holds():
+                raise Miss
+        result = table(*arguments(args), *[get() for get in captures])
+        return result if finish is None else finish(result)
+
+    return call

@@ -1,0 +1,71 @@
+"""Work done when the user's module is imported: functions with typed parameters are compiled at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .transpiler.annotations import function_specs
+from .transpiler.frontend.values import Leaf
+from .transpiler.ir.dims import symbol
+from .transpiler.ir.types import Type
+from .transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
+from .arguments import Described
+from .function import Function
+from .log import logger
+
+
+def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:
+    """Compile `made` now if every parameter of `fun` is typed.  A global that the module defines only later defers
+    the work to the first call."""
+    if not hasattr(fun, "__code__"):
+        return
+    specs = function_specs(fun)
+    if not specs or any(spec is None for spec in specs):
+        return
+    try:
+        made.specialisation(described_specs([s for s in specs if s is not None]))
+    except NameError as problem:
+        logger.info("%s waits for its first call: %s", made, problem)
+
+
+def described_specs(specs: list[Spec]) -> Described:
+    """Typed parameters as a call's arguments, without values.  Names of lengths are shared between arguments."""
+    leaves: list[Leaf] = []
+    values: list[Any] = []
+    key: list[Any] = []
+    anonymous = iter(range(1_000_000))
+
+    def leaf(type: Type, weak: bool, part: Any, value: Any) -> Leaf:
+        made = Leaf(type, weak, None)
+        leaves.append(made)
+        values.append(value)
+        key.append(part)
+        return made
+
+    def visit(spec: Spec) -> Any:
+        match spec:
+            case ScalarSpec():
+                python = {"bool": bool, "int64": int, "float64": float, "complex128": complex}.get(spec.dtype)
+                return leaf(Type(spec.dtype), python is not None,
+                            (python,) if python else ("scalar", spec.dtype), (python or np.dtype(spec.dtype).type)(0))
+            case ArraySpec():
+                dims = tuple(d if isinstance(d, int) else symbol(d or f"n{next(anonymous)}") for d in spec.dims)
+                pattern = tuple(d if isinstance(d, int) and d < 2 else -1 for d in dims)
+                return leaf(Type(spec.dtype, dims), False, ("array", spec.dtype, pattern, spec.layout, True),
+                            spec.layout)
+            case TupleSpec():
+                key.extend((tuple, len(spec.items)))
+                return tuple(map(visit, spec.items))
+            case ListSpec():
+                key.extend((list, len(spec.items)))
+                return [visit(s) for s in spec.items]
+            case DictSpec():
+                key.extend((dict, tuple(k for k, _ in spec.items)))
+                return {k: visit(s) for k, s in spec.items}
+        raise TypeError(spec)
+
+    args = tuple(map(visit, specs))
+    return Described(args, {}, leaves, values, (tuple(key), (), len(args)))

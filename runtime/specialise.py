@@ -1,0 +1,203 @@
+"""One specialisation of one function: traced, lowered, emitted, compiled; and how to call it.
+
+    call ─► describe arguments ─► trace ─► pipeline ─► emit ─► cache ─► Numba
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .transpiler import pipeline
+from .transpiler.emit.python import emit
+from .transpiler.frontend.trace import Trace, trace
+from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
+from .transpiler.frontend.values import Leaf
+from .transpiler.ir.dims import substitute, symbols_of
+from .transpiler.ir.nodes import Func, Var
+from . import cache
+from .arguments import Described
+from .compile import compile_entry, numba_type
+from .log import logger
+
+GUARD_IMPORT = "from gradsmith.kernels.guard import Miss"
+
+
+@dataclass(eq=False)
+class Specialisation:
+    """What one trace compiled to.
+
+    entry: the compiled function on flat leaves, then captures.  direct: `entry` may be called with the user's own
+    arguments, and gives the user's own result.  seconds: what each stage took.
+    """
+
+    name: str
+    trace: Trace
+    func: Func
+    source: str
+    compiled: Any
+    entry: Callable[..., Any]
+    leaves: list[Leaf]
+    key: Any
+    described: Described
+    seconds: dict[str, float]
+
+    def __post_init__(self) -> None:
+        self.converters = converters(self.trace.out_structure, self.func)
+
+    def serves(self, described: Described) -> bool:
+        """Whether the call may be answered by this specialisation (sizes are left to the entry's own guards)."""
+        return self.key == described.key and self.statics_hold(described.values) and self.guards_hold()
+
+    def statics_hold(self, values: Sequence[Any]) -> bool:
+        """Run-time leaves that the trace was specialised on must have the same values."""
+        known = self.trace.static_args
+        if not known:
+            return True
+        index = {id(leaf): k for k, leaf in enumerate(self.leaves)}
+        return all(_same_value(values[index[id(leaf)]], expected) for leaf, expected in known.items())
+
+    def guards_hold(self) -> bool:
+        return all(guard.holds() for guard in self.trace.static_guards)
+
+    def fits(self, values: Sequence[Any]) -> bool:
+        """Whether the entry's own guards on sizes would let these arguments in."""
+        flat = self.flat(values)
+        named = {p.name: int(v) for p, v in zip(self.func.params, flat) if not p.type.shape and p.type.kind in "iu"}
+        sizes = dict(named)
+        for param, value in zip(self.func.params, flat, strict=True):
+            if len(param.type.shape) != np.ndim(value):
+                return False
+            for dim, size in zip(param.type.shape, np.shape(value)):
+                name = str(dim)
+                if name in symbols_of(dim) and name not in sizes:
+                    sizes[name] = size
+                    if size < 2:
+                        return False
+                elif substitute(dim, sizes) != size:
+                    return False
+        return all(guard.holds(sizes) for guard in self.trace.shape_guards)
+
+    def flat(self, values: Sequence[Any]) -> list[Any]:
+        """What the entry takes: run-time leaves, then captures read now."""
+        known = self.trace.static_args
+        kept = [v for leaf, v in zip(self.leaves, values, strict=True) if leaf not in known]
+        return kept + [capture.get() for capture in self.trace.captures]
+
+    def finish(self, result: Any) -> Any:
+        """The user's result from the entry's."""
+        flat = [value if convert is None else convert(value)
+                for value, convert in zip(_results(result, len(self.func.results)), self.converters, strict=True)]
+        return rebuild(self.trace.out_structure, flat)
+
+    def call(self, described: Described) -> Any:
+        return self.finish(self.entry(*self.flat(described.values)))
+
+
+def _same_value(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and (a is b or bool(a == b))
+
+
+def _results(result: Any, count: int) -> Sequence[Any]:
+    if count == 0:
+        return ()
+    return (result,) if count == 1 else result
+
+
+def specialise(fun: Any, described: Described, *, name: str, reason: str, parallel: bool = False,
+               source: str | None = None) -> Specialisation:
+    """Do the whole work for one call.  TranspileError for what cannot be done."""
+    seconds: dict[str, float] = {}
+    start = perf_counter()
+    traced = trace(fun, described.args, described.kwargs, source=source)
+    seconds["trace"] = perf_counter() - start
+    start = perf_counter()
+    func = pipeline.run(traced.func)
+    seconds["pipeline"] = perf_counter() - start
+    start = perf_counter()
+    leaves = [leaf for leaf in described.leaves if leaf not in traced.static_args]
+    values = [v for leaf, v in zip(described.leaves, described.values) if leaf not in traced.static_args]
+    text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values), guards=entry_guards(func, traced),
+                imports=[GUARD_IMPORT], parallel=parallel)
+    seconds["emit"] = perf_counter() - start
+    start = perf_counter()
+    module = cache.load(text, name, reason)
+    entry = getattr(module, name)
+    captured = [(capture.type, capture.get()) for capture in traced.captures]
+    signature = [numba_type(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
+    signature += [numba_type(Leaf(type), value if type.shape else None) for type, value in captured]
+    compiled = compile_entry(entry, signature)
+    seconds["compile"] = perf_counter() - start
+    logger.info("compiled %s(%s) in %.0f ms: %s", name, ", ".join(map(str, signature)),
+                1000 * sum(seconds.values()), reason)
+    return Specialisation(name, traced, func, text, compiled, entry, described.leaves, described.key, described,
+                          seconds)
+
+
+def _doc(traced: Trace, name: str) -> str:
+    files = sorted({s.file.replace("\\", "/").rsplit("/", 1)[-1] for s in traced.sources})
+    params = ", ".join(f"{p.name}: {p.type}" for p in traced.func.params)
+    return f"{name}({params}), generated by gradsmith from {', '.join(files) or 'no source'}."
+
+
+def _zero_d(func: Func, values: Sequence[Any]) -> list[str]:
+    """Params that arrive as arrays of rank 0."""
+    return [p.name for p, v in zip(func.params, values) if isinstance(v, np.ndarray) and v.ndim == 0]
+
+
+def entry_guards(func: Func, traced: Trace) -> list[tuple[str, str]]:
+    """What must hold of the arguments' sizes for this code to be right, as conditions in Python."""
+    conditions: list[str] = []
+    bound: set[str] = set()
+    for param in func.params:
+        for axis, dim in enumerate(param.type.shape):
+            size = f"{param.name}.shape[{axis}]"
+            if str(dim) in symbols_of(dim) and str(dim) not in bound:
+                bound.add(str(dim))
+                if not _is_argument(func.params, str(dim)):
+                    conditions.append(f"{size} >= 2")
+                else:
+                    conditions.append(f"{size} == {dim}")
+            else:
+                conditions.append(f"{size} == {dim}")
+    for guard in traced.shape_guards:
+        text = str(guard)
+        if text not in conditions:
+            conditions.append(text)
+    if not conditions:
+        return []
+    return [(" and ".join(conditions), "Miss")]
+
+
+def _is_argument(params: Sequence[Var], name: str) -> bool:
+    return any(p.name == name for p in params)
+
+
+def converters(structure: Structure, func: Func) -> list[Callable[[Any], Any] | None]:
+    """For each flat result, what makes it the scalar that NumPy would give; None where Numba's result is right."""
+    found: list[Callable[[Any], Any] | None] = []
+
+    def visit(node: Structure) -> None:
+        if isinstance(node, LeafNode):
+            type = func.results[len(found)].type
+            found.append(None if node.weak is not None or type.shape else type.numpy.type)
+        elif isinstance(node, TreeNode):
+            for child in node.children:
+                visit(child)
+
+    visit(structure)
+    return found
+
+
+def result_form(structure: Structure) -> str | None:
+    """"one" or "tuple" where flat results are the user's own up to `converters`; None for other trees."""
+    if isinstance(structure, LeafNode):
+        return "one"
+    if isinstance(structure, TreeNode) and structure.kind == "tuple" and len(structure.children) > 1 and all(
+            isinstance(c, LeafNode) for c in structure.children):
+        return "tuple"
+    return None

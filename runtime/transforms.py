@@ -1,0 +1,206 @@
+"""The transformations under the names that JAX made standard: options in, callable out.
+
+Each returns a `Function` (or, for `vjp`, `jvp`, `linearize` and `hvp`, results at once).  `argnums` is an int, or a
+tuple or list of ints: one derivative, or a tuple of them.  Arguments and results may be trees: tuples, lists, dicts,
+named tuples, dataclasses.  A derivative has the containers, shapes and dtypes of the argument that it belongs to.
+
+Every one also works inside transpiled code, on functions that close over run-time values, to any depth.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .transpiler.errors import error
+from .transpiler.ops.spelling import as_value, is_value, spelled
+from .function import Function
+
+Fun = Callable[..., Any]
+
+
+@functools.lru_cache(maxsize=1024)
+def _made(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Function:
+    return Function(kind, fun, args, dict(kwargs))
+
+
+def function(kind: str, fun: Fun, *args: Any, source: str | None = None, **kwargs: Any) -> Function:
+    """The Function of a kind; equal ones are one object, so that they share their compilations."""
+    if not callable(fun):
+        raise error("E104", f"gradsmith.{kind} takes a function, not {_text(fun)}", None, kind=TypeError)
+    given = {k: v for k, v in kwargs.items() if v is not None and v is not False}
+    try:
+        if source is not None:
+            raise TypeError
+        return _made(kind, fun, tuple(map(_frozen, args)), tuple((k, _frozen(v)) for k, v in given.items()))
+    except TypeError:            # something unhashable: not shared
+        return Function(kind, fun, args, given, source=source)
+
+
+def _frozen(x: Any) -> Any:
+    return tuple(map(_frozen, x)) if isinstance(x, list) else x
+
+
+def _text(x: Any) -> str:
+    return f"a {type(x).__name__}"
+
+
+def _marked(kind: str) -> Callable[[Fun], Fun]:
+    """Mark a transform, so that the frontend knows it when it meets it in the user's code."""
+
+    def mark(transform: Fun) -> Fun:
+        transform.__gradsmith_transform__ = kind  # type: ignore[attr-defined]
+        return transform
+
+    return mark
+
+
+@_marked("jit")
+def jit(fun: Fun | None = None, *, source: str | None = None) -> Any:
+    """Compile a function.  A function with typed parameters is compiled at once, else at its first call.
+
+    source: the function's text, where Python has not kept it.  Usable as `@jit` and `@jit(...)`.
+    """
+    if fun is None:
+        return functools.partial(jit, source=source)
+    made = function("jit", fun, source=source)
+    from .on_import import compile_if_typed
+    compile_if_typed(made, fun)
+    return made
+
+
+@_marked("grad")
+def grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+         *, source: str | None = None) -> Any:
+    """The gradient of a function that returns one number.
+
+    has_aux: `fun` returns (value, aux), the result is (gradient, aux).  holomorphic: a complex function of a complex
+    argument; the result is its complex derivative.  TypeError for arguments that are ints, bools or strings.
+    """
+    if fun is None:
+        return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+    return function("grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+
+
+@_marked("value_and_grad")
+def value_and_grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+                   holomorphic: bool = False, *, source: str | None = None) -> Any:
+    """(value, gradient), or ((value, aux), gradient) with has_aux; see `grad`."""
+    if fun is None:
+        return functools.partial(value_and_grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic,
+                                 source=source)
+    return function("value_and_grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+
+
+@_marked("jvp")
+def jvp(fun: Fun, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """(value, tangent) of `fun(*primals)` along `tangents`, which has the structure of `primals`."""
+    return function("jvp", fun, has_aux=has_aux)(_tuple(primals, "primals"), _tuple(tangents, "tangents"))
+
+
+def _tuple(x: Any, what: str) -> tuple[Any, ...]:
+    if isinstance(x, (tuple, list)):
+        return tuple(x)
+    raise error("E406", f"{what} must be a tuple or list, one entry for each argument, not {_text(x)}", None,
+                help="write (x,) for a single argument", kind=TypeError)
+
+
+@_marked("vjp")
+def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
+    """(value, pullback), or (value, pullback, aux).  `pullback(ct)` gives a tuple with the cotangent of each primal."""
+    kept = _kept(primals)
+    result = function("jit", fun)(*primals)
+    pull = function("vjp_apply", fun, has_aux=has_aux)
+
+    def pullback(ct: Any) -> tuple[Any, ...]:
+        return pull(ct, *kept)
+
+    if has_aux:
+        value, aux = result
+        return value, pullback, aux
+    return result, pullback
+
+
+@_marked("linearize")
+def linearize(fun: Fun, *primals: Any) -> tuple[Any, Fun]:
+    """(value, linear map): the map takes tangents, one for each primal, to the result's tangent."""
+    kept = _kept(primals)
+    push = function("jvp_apply", fun)
+
+    def pushforward(*tangents: Any) -> Any:
+        return push(kept, tangents)
+
+    return function("jit", fun)(*primals), pushforward
+
+
+def _kept(tree: Any) -> Any:
+    """Copies of arrays, so that later writes by the caller do not change what was linearised."""
+    if isinstance(tree, np.ndarray):
+        return tree.copy()
+    if isinstance(tree, dict):
+        return {k: _kept(v) for k, v in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        parts = [_kept(v) for v in tree]
+        return type(tree)._make(parts) if hasattr(tree, "_make") else type(tree)(parts)  # type: ignore[attr-defined]
+    return tree
+
+
+@_marked("hvp")
+def hvp(fun: Fun, primals: Any, tangents: Any) -> Any:
+    """Hessian times vector, forward over reverse, without the Hessian.
+
+    `primals` is one argument, or a tuple or list of them; the result has its structure.
+    """
+    return function("hvp", fun)(primals, tangents)
+
+
+@_marked("vmap")
+def vmap(fun: Fun | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Any:
+    """Map over a batch axis of the arguments.  in_axes: an int, None (not batched), or one for each argument (which
+    may be trees of them); out_axes: where the batch axis of the results goes."""
+    if fun is None:
+        return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
+    return function("vmap", fun, in_axes, out_axes, axis_size=axis_size)
+
+
+@_marked("jacfwd")
+def jacfwd(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+    """The Jacobian, column by column in forward mode; result axes come first."""
+    return function("jacfwd", fun, argnums, has_aux=has_aux)
+
+
+@_marked("jacrev")
+def jacrev(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+    """The Jacobian, row by row in reverse mode; result axes come first."""
+    return function("jacrev", fun, argnums, has_aux=has_aux)
+
+
+@_marked("jacobian")
+def jacobian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+    """The Jacobian (in reverse mode)."""
+    return function("jacrev", fun, argnums, has_aux=has_aux)
+
+
+@_marked("hessian")
+def hessian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+    """The matrix of second derivatives of a function that returns one number, forward over reverse."""
+    return function("hessian", fun, argnums, has_aux=has_aux)
+
+
+def stop_gradient(x: Any) -> Any:
+    """x itself, with derivative zero.  Trees are taken leaf by leaf."""
+    return x
+
+
+@spelled(stop_gradient)
+def _stop(x: Any) -> Any:
+    from .transpiler import ops
+    if isinstance(x, (tuple, list)):
+        return type(x)(map(_stop, x))
+    if isinstance(x, dict):
+        return {k: _stop(v) for k, v in x.items()}
+    value = x if is_value(x) else as_value(x)
+    return ops.stop_gradient(value) if value.type.is_inexact else x
