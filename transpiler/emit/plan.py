@@ -39,7 +39,7 @@ class Plan:
     alias       a value that is the same as another
     inlined     vars written inside the one expression that uses them
     conditional Ifs written as conditional expressions
-    dead        Lets nobody needs
+    dead        statements without effect whose results nobody needs
     definition  the statement of each target
     uses        how often each var is read
     """
@@ -128,6 +128,14 @@ class Plan:
             dims += [d for target in stmt.targets for d in target.type.shape]
         return dims
 
+    def statements(self, block: Block | None = None) -> Iterator[Stmt]:
+        """Every statement of the text, those of nested blocks after their owner."""
+        for stmt in (block or self.func.body).stmts:
+            if stmt not in self.dead:
+                yield stmt
+                for inner in blocks(stmt):
+                    yield from self.statements(inner)
+
     # --- uses ----------------------------------------------------------------------------------------------------
 
     def _count(self, block: Block, results: tuple[Value, ...], skip: tuple[int, ...]) -> None:
@@ -137,6 +145,9 @@ class Plan:
                 self._read(result, end)
         for index in range(len(block.stmts) - 1, -1, -1):
             stmt, place = block.stmts[index], (id(block), index)
+            if _has_no_effect(stmt) and not any(self.uses[target] for target in stmt.targets):
+                self.dead.add(stmt)
+                continue
             match stmt:
                 case Let():
                     self._count_let(stmt, place)
@@ -163,9 +174,6 @@ class Plan:
                     assert_never(stmt)
 
     def _count_let(self, let: Let, place: Place) -> None:
-        if let.op.is_pure and not any(self.uses[t] for t in let.targets):
-            self.dead.add(let)
-            return
         for arg, times in zip(let.args, self.multiplicities(let)):
             self._read(arg, place, times)
         for var in self.size_vars(*self.written_dims(let)):
@@ -206,9 +214,9 @@ class Plan:
             if stmt in self.dead or not self._may_inline(stmt, block):
                 continue
             (target,) = stmt.targets
-            home, user = self._use[target]
-            if self.uses[target] != 1 or home != id(block):
+            if self.uses[target] != 1 or self._use[target][0] != id(block):
                 continue
+            user = self._use[target][1]
             last = place_of.get(user, user)
             read = self._arrays_read(stmt)
             if read and any(not read.isdisjoint(self.written(s)) for s in block.stmts[index + 1:last]):
@@ -338,3 +346,15 @@ class Plan:
             for arg in stmt.args:
                 yield from self.named(arg)
             yield from self.size_vars(*self.written_dims(stmt))
+
+
+def _has_no_effect(stmt: Stmt) -> bool:
+    match stmt:
+        case Let():
+            return bool(stmt.op.is_pure)
+        case Check() | Call() | While():        # a While may never end
+            return False
+        case If() | For():
+            return all(map(_has_no_effect, (s for b in blocks(stmt) for s in b.stmts)))
+        case _:
+            assert_never(stmt)

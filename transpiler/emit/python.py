@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..ir.dims import symbols_of
-from ..ir.nodes import Func, Let, Module
-from ..ir.walk import all_statements
+from ..ir.nodes import Const, Func, Let, Module
+from ..ir.walk import blocks, operands
 from ..ops.base import RuleError
 from . import standalone as alone
 from .access import template
@@ -128,8 +128,8 @@ class _Function:
     def _kernels(self) -> set[str]:
         """What the templates call that is neither built in nor of a module."""
         found: set[str] = set()
-        for stmt in all_statements(self.func.body):
-            if isinstance(stmt, Let) and stmt not in self.plan.dead and hasattr(stmt.op, "lowering"):
+        for stmt in self.plan.statements():
+            if isinstance(stmt, Let) and hasattr(stmt.op, "lowering"):
                 try:
                     tree = template(stmt).tree
                 except RuleError:       # a load or a store has none
@@ -141,10 +141,9 @@ class _Function:
     def _sizes(self) -> list[str]:
         """Named sizes in the text, other than those named after a scalar, in order of the parameters' shapes."""
         used: set[str] = set()
-        for stmt in all_statements(self.func.body):
-            if stmt not in self.plan.dead:
-                for dim in self.plan.written_dims(stmt):
-                    used |= symbols_of(dim).keys()
+        for stmt in self.plan.statements():
+            for dim in self.plan.written_dims(stmt):
+                used |= symbols_of(dim).keys()
         for value in self._shaped_constants():
             for dim in value.type.shape:
                 used |= symbols_of(dim).keys()
@@ -155,15 +154,13 @@ class _Function:
         ordered = [s for param in self.func.params for d in param.type.shape for s in symbols_of(d)]
         return [s for s in dict.fromkeys(ordered) if s in used & known and s not in self.plan.int_scalars]
 
-    def _shaped_constants(self) -> list:
-        from ..ir.nodes import Const
-        from ..ir.walk import blocks, operands
-        found = [r for r in self.func.results if isinstance(r, Const)]
-        for stmt in all_statements(self.func.body):
-            found += [v for v in operands(stmt) if isinstance(v, Const)]
+    def _shaped_constants(self) -> list[Const]:
+        values = list(self.func.results)
+        for stmt in self.plan.statements():
+            values += operands(stmt)
             for inner in blocks(stmt):
-                found += [r for r in inner.results if isinstance(r, Const)]
-        return found
+                values += inner.results
+        return [v for v in map(self.plan.value, values) if isinstance(v, Const)]
 
     def text(self) -> _Text:
         writer = Writer(self.plan, self.storage, self.naming, self.expressions, dict(self.functions))

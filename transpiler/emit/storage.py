@@ -50,7 +50,7 @@ class Storage:
         if parallel:
             self._find_parallel(plan.func.body)
         self._walk(plan.func)
-        self._coalesce(plan.func)
+        self._coalesce()
 
     def owner(self, var: Var) -> Var:
         """The var that stands for all that share its variable."""
@@ -228,14 +228,12 @@ class Storage:
 
     # --- sharing variables ---------------------------------------------------------------------------------------
 
-    def _coalesce(self, func: Func) -> None:
-        for a, b in self._pairs(func):
+    def _coalesce(self) -> None:
+        for a, b in self._pairs():
             self._join(a, b)
 
-    def _pairs(self, func: Func) -> Iterator[tuple[Value, Value]]:
-        for stmt in all_statements(func.body):
-            if stmt in self.plan.dead:
-                continue
+    def _pairs(self) -> Iterator[tuple[Value, Value]]:
+        for stmt in self.plan.statements():
             match stmt:
                 case Let() if self.plan.roles[stmt] in WRITES:
                     yield stmt.args[0], stmt.target

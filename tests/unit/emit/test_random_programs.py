@@ -27,11 +27,15 @@ class Program:
     def one(self, items):
         return self.draw(st.sampled_from(list(items)))
 
+    def recent(self, values):
+        """One of the values, mostly of the last ones, so that little of the program is dead."""
+        return self.one([*values, *values[-3:], *values[-2:], *values[-1:]])
+
     def index(self, ints):
         return self.one([int_const(k) for k in range(LENGTH)] + ints)
 
     def number(self, scalars):
-        return self.one([*scalars, const(self.one([0.5, -1.0, 2.0]), F64)])
+        return self.recent([const(self.one([0.5, -1.0, 2.0]), F64), *scalars])
 
     def statements(self, scalars, arrays, squares, ints, depth):
         """Values in scope after some more statements; lists are extended."""
@@ -46,17 +50,17 @@ class Program:
                 scalars.append(self.one([lambda: a + b, lambda: a * b - a, lambda: ops.sin(a) + b * b,
                                          lambda: ops.select(a > b, a, b - 1.0)])())
             elif kind == "load":
-                scalars.append(get(self.one(arrays), self.index(ints)))
+                scalars.append(get(self.recent(arrays), self.index(ints)))
             elif kind in ("store", "add"):
                 write = put if kind == "store" else add_to
-                arrays.append(write(self.one(arrays), self.number(scalars), self.index(ints)))
+                arrays.append(write(self.recent(arrays), self.number(scalars), self.index(ints)))
             elif kind == "span":
-                arrays.append(ops.load(self.one(arrays), index=(Span(*self.one([(0, N, 1), (N - 1, N, -1)])),)))
+                arrays.append(ops.load(self.recent(arrays), index=(Span(*self.one([(0, N, 1), (N - 1, N, -1)])),)))
             elif kind == "view":
-                squares.append(ops.transpose(self.one(squares), axes=(1, 0)))
+                squares.append(ops.transpose(self.recent(squares), axes=(1, 0)))
             elif kind == "square":
                 choice = self.draw(st.integers(0, 2))
-                s = self.one(squares)
+                s = self.recent(squares)
                 if choice == 0:
                     squares.append(put(s, self.number(scalars), self.index(ints), self.index(ints)))
                 elif choice == 1:
@@ -73,16 +77,16 @@ class Program:
     def loop(self, scalars, arrays, squares, ints, depth, counted):
         inits = [self.number(scalars) for _ in range(self.draw(st.integers(0, 2)))]
         first_array = len(inits)
-        inits += [self.one(arrays) for _ in range(self.draw(st.integers(0, 2)))]
+        inits += [self.recent(arrays) for _ in range(self.draw(st.integers(0, 2)))]
         first_square = len(inits)
-        inits += [self.one(squares) for _ in range(self.draw(st.integers(0, 1)))]
+        inits += [self.recent(squares) for _ in range(self.draw(st.integers(0, 1)))]
 
         def body(i, *carries):
             mine = ([*scalars, *carries[:first_array]], [*arrays, *carries[first_array:first_square]],
                     [*squares, *carries[first_square:]], [*ints, i])
             self.statements(*mine, depth + 1)
             recent = [v[-4:] for v in mine]
-            return [self.one(recent[0 if k < first_array else 1 if k < first_square else 2])
+            return [self.recent(recent[0 if k < first_array else 1 if k < first_square else 2])
                     for k in range(len(inits))]
 
         hints = [self.one(["u", "v", "t", "x"]) for _ in inits]
@@ -101,7 +105,7 @@ class Program:
         def arm():
             mine = ([*scalars], [*arrays], [*squares])
             self.statements(*mine, ints, depth + 1)
-            return [self.one([*values[-3:]]) if values else const(1.0, F64) for values, count in zip(mine, counts)
+            return [self.recent(values[-3:]) if values else const(1.0, F64) for values, count in zip(mine, counts)
                     for _ in range(count)]
 
         found = choose(self.number(scalars) > self.number(scalars), arm, arm, self.one(["t", "y"]))
@@ -119,7 +123,7 @@ def programs(draw) -> Func:
         scalars, arrays, squares = [s], [x, y, const(1.0, VECTOR)], [A, const(0.5, SQUARE)]
         program.statements(scalars, arrays, squares, [], 0)
         program.statements(scalars, arrays, squares, [], 0)
-        results = [program.one(scalars[-3:]), *(program.one(arrays[-4:]) for _ in range(2)), program.one(squares[-3:])]
+        results = [program.recent(scalars[-3:]), *(program.recent(arrays[-4:]) for _ in range(2)), program.recent(squares[-3:])]
         return results
 
     return func("f", {"x": VECTOR, "y": VECTOR, "A": SQUARE, "s": F64}, body)
