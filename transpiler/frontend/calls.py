@@ -1,0 +1,470 @@
+"""Calls: which code a callee means, binding of arguments with Python's own messages, and objects being made."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from typing import TYPE_CHECKING, Any
+
+import gast
+import numpy as np
+
+from ..errors import error
+from ..ops.base import RuleError
+from ..ops.spelling import find_spelling
+from .environment import MISSING, Frame, scope_of
+from .guards import Access
+from .values import (
+    ArrayMethod,
+    BoundMethod,
+    Closure,
+    Instance,
+    Masked,
+    Partial,
+    Super,
+    TransformValue,
+    from_numpy,
+    is_static,
+    to_python,
+    type_of,
+)
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+# Whatever these do differs from run to run, or is done to the world.
+UNSTEADY_MODULES = ("random", "numpy.random", "time", "datetime", "os", "io", "sys", "subprocess", "socket", "secrets",
+                    "uuid", "pathlib", "shutil", "threading")
+UNSTEADY_BUILTINS = frozenset({"input", "open", "exec", "eval", "compile", "__import__", "globals", "locals", "breakpoint",
+                               "exit", "quit", "setattr", "delattr"})
+
+
+def call_value(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call anything."""
+    match callee:
+        case Closure():
+            return _call_closure(it, callee, args, kwargs)
+        case BoundMethod():
+            return call_value(it, callee.function, (callee.receiver, *args), kwargs)
+        case ArrayMethod():
+            return _call_array_method(it, callee, args, kwargs)
+        case Partial():
+            return call_value(it, callee.function, (*callee.args, *args), {**callee.kwargs, **kwargs})
+        case TransformValue():
+            return _call_transformed(it, callee, args, kwargs)
+        case Instance():
+            found = it.find_special(callee, "__call__")
+            if found is None:
+                raise RuleError(f"{callee.cls.__name__!r} object is not callable", kind=TypeError, code="E118")
+            return call_value(it, found, args, kwargs)
+    return _call_object(it, callee, args, kwargs)
+
+
+def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a Python object that exists outside of the trace."""
+    transformed = getattr(callee, "__gradsmith_transformed__", None)
+    if transformed is not None and not isinstance(callee, type):
+        kind, fun, options, named = transformed
+        return _call_transformed(it, TransformValue(kind, fun, tuple(options), dict(named)), args, kwargs)
+    from .python_functions import find_builtin
+    builtin = find_builtin(callee)
+    if builtin is not None:
+        return _call_builtin(it, builtin, callee, args, kwargs)
+    key = getattr(callee, "__gradsmith_spelling__", callee)
+    if _spelling_of(key) is not None:
+        return _call_library(it, key, args, kwargs)
+    kind = getattr(callee, "__gradsmith_transform__", None)
+    if kind is not None:
+        return _apply_transform(it, kind, args, kwargs)
+    if isinstance(callee, types.MethodType):
+        return call_value(it, callee.__func__, (callee.__self__, *args), kwargs)
+    if isinstance(callee, functools.partial):
+        return _call_partial(it, callee, args, kwargs)
+    if isinstance(callee, type):
+        return construct(it, callee, args, kwargs)
+    inner = _inner_function(callee)
+    if inner is not None:
+        return call_value(it, inner, args, kwargs)
+    if isinstance(callee, types.FunctionType) and not _is_library(callee):
+        return _call_function(it, callee, args, kwargs)
+    own_call = getattr(type(callee), "__call__", None)
+    if isinstance(own_call, types.FunctionType) and not _is_library(own_call):
+        return call_value(it, own_call, (callee, *args), kwargs)
+    if not callable(callee):
+        raise RuleError(f"{type_of(callee).__name__!r} object is not callable", kind=TypeError, code="E118")
+    return _call_library(it, key, args, kwargs)
+
+
+def _call_builtin(it: Interpreter, builtin: Any, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return builtin(it, *args, **kwargs)
+    except TypeError as problem:
+        import inspect
+        try:
+            inspect.signature(builtin).bind(it, *args, **kwargs)
+        except TypeError as mismatch:
+            raise RuleError(f"{callee.__name__}(): {mismatch}", kind=TypeError, code="E118") from problem
+        raise
+
+
+def _inner_function(callee: Any) -> Any | None:
+    """What a cache or a compiler wraps: it computes the same as its Python function."""
+    if isinstance(callee, functools._lru_cache_wrapper):
+        return callee.__wrapped__
+    inner = getattr(callee, "py_func", None)
+    return inner if isinstance(inner, types.FunctionType) else None
+
+
+def _is_library(function: types.FunctionType) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    return module.partition(".")[0] in ("numpy", "scipy")
+
+
+def _call_partial(it: Interpreter, callee: functools.partial, args: tuple[Any, ...],  # type: ignore[type-arg]
+                  kwargs: dict[str, Any]) -> Any:
+    given = it.captures.take(callee.args, Access(callee, (("attr", "args"),)))
+    named = dict(it.captures.take(callee.keywords, Access(callee, (("attr", "keywords"),))))
+    return call_value(it, callee.func, (*given, *args), {**named, **kwargs})
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# NumPy and other libraries
+
+
+def _spelling_of(key: Any) -> Any | None:
+    owner, name = getattr(key, "__self__", None), getattr(key, "__name__", None)
+    if isinstance(owner, np.ufunc):
+        return find_spelling((owner, name))
+    return find_spelling(key)
+
+
+def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of NumPy, SciPy or the standard library: its spelling, or itself where all is known."""
+    owner = getattr(callee, "__self__", None)
+    module = getattr(callee, "__module__", None) or (
+        type(owner).__module__ if owner is not None and not isinstance(owner, types.ModuleType) else "")
+    if module.startswith(UNSTEADY_MODULES) or (getattr(callee, "__name__", "") in UNSTEADY_BUILTINS
+                                               and module == "builtins" and not isinstance(owner, str)):
+        raise RuleError(f"{module}.{getattr(callee, '__name__', callee)} gives something else in every run", code="E202",
+                        kind=NotImplementedError, help="pass its result in as an argument, or use gradsmith.random")
+    from .writes import IN_PLACE
+    in_place = IN_PLACE.get((owner, callee.__name__) if isinstance(owner, np.ufunc) else _hashable(callee))
+    if in_place is not None:
+        return in_place(it, *args, **kwargs)
+    if isinstance(owner, np.ufunc):
+        return _call_ufunc_method(it, owner, callee, args, kwargs)
+    if isinstance(owner, (list, dict, tuple, set, str, bytes, frozenset)):
+        from .python_functions import container_method
+        return container_method(it, owner, callee, args, kwargs)
+    if module == "itertools":
+        from .python_functions import natively_on_containers
+        return natively_on_containers(it, callee, args, kwargs)
+    if _spelling_of(callee) is None and not (is_static(args) and is_static(kwargs)):
+        return _no_spelling(it, callee, args, kwargs)
+    return it.call_numpy(callee, args, kwargs)
+
+
+def _hashable(x: Any) -> Any:
+    try:
+        hash(x)
+    except TypeError:
+        return None
+    return x
+
+
+def _call_ufunc_method(it: Interpreter, owner: np.ufunc, callee: Any, args: tuple[Any, ...],
+                       kwargs: dict[str, Any]) -> Any:
+    if is_static(args) and is_static(kwargs):
+        return from_numpy(it.native(callee, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
+    return it.call_spelling((owner, callee.__name__), args, kwargs)
+
+
+def _no_spelling(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from .interpreter import not_supported
+    module = getattr(callee, "__module__", None) or ""
+    if module.partition(".")[0] in ("numpy", "scipy") or isinstance(callee, np.ufunc):
+        raise not_supported(callee)
+    name = getattr(callee, "__qualname__", None) or getattr(callee, "__name__", repr(callee))
+    raise RuleError(f"`{module + '.' if module else ''}{name}` is not written in Python, so it has no derivative",
+                    code="E209", kind=TypeError,
+                    help="give it rules with custom_vjp, or call it outside and pass in its result")
+
+
+METHODS_IN_PLACE = ("fill", "sort", "itemset", "put", "partition", "resize", "setfield", "setflags")
+
+
+def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`x.sum(...)`; some methods are Python's ways out of NumPy."""
+    x, name = method.receiver, method.name
+    from .python_functions import array_to_list, item_of
+    match name:
+        case "item":
+            return item_of(it, x, args)
+        case "tolist":
+            return array_to_list(it, x)
+        case "copy" | "__copy__" | "flatten" if not is_static(x):
+            from .interpreter import lift
+            flat = it.spell(np.ravel, x.read()) if name == "flatten" else x.read() if not isinstance(x, Masked) and not (
+                type_of(x) is not np.ndarray) else x
+            return lift(flat) if not isinstance(flat, Masked) else flat
+        case "block_until_ready":
+            return x
+    from .writes import ARRAY_METHODS
+    if name in ARRAY_METHODS:
+        return ARRAY_METHODS[name](it, x, *args, **kwargs)
+    descriptor = getattr(np.ndarray, name)
+    if name in METHODS_IN_PLACE:
+        raise RuleError(f"`.{name}` writes to the array in place, which is not supported yet", code="E110",
+                        kind=NotImplementedError)
+    return it.call_numpy(descriptor, (x, *args), kwargs)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# transforms
+
+
+def _apply_transform(it: Interpreter, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`grad(f)`, `vjp(f, x)`: transforms that only wrap wait for their call, the others run now."""
+    if not args:
+        return TransformValue(kind, None, (), kwargs)
+    fun, *rest = args
+    value = TransformValue(kind, fun, tuple(rest), kwargs)
+    from .transform_calls import IMMEDIATE, call_transform
+    return call_transform(it, value, (), {}, it.here) if kind in IMMEDIATE else value
+
+
+def _call_transformed(it: Interpreter, value: TransformValue, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if value.fun is None:              # a decorator with options gets its function
+        fun, *rest = args
+        return _apply_transform(it, value.kind, (fun, *rest), {**value.kwargs, **kwargs})
+    if value.kind == "jit":
+        return call_value(it, value.fun, args, kwargs)
+    from .transform_calls import call_transform
+    return call_transform(it, value, args, kwargs, it.here)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# functions
+
+
+def _call_function(it: Interpreter, function: types.FunctionType, args: tuple[Any, ...],
+                   kwargs: dict[str, Any]) -> Any:
+    """A Python function from outside: its source is interpreted, whatever it claims to wrap."""
+    source = it.source_of(function)
+    node, code = source.node, function.__code__
+    scope = scope_of(node)
+    if isinstance(node, gast.AsyncFunctionDef) or scope.is_generator:
+        raise error("E112", f"`{function.__qualname__}` is a generator or a coroutine", it.here,
+                    help="return a list or an array")
+    cells = dict(zip(code.co_freevars, function.__closure__ or ()))
+    frame = Frame(source, scope, None, function.__globals__, cells, function.__name__, _class_of(function))
+    defaults = function.__defaults__ or ()
+    taken = tuple(_default(it, function, "__defaults__", k, v) for k, v in enumerate(defaults))
+    named = {k: _default(it, function, "__kwdefaults__", k, v) for k, v in (function.__kwdefaults__ or {}).items()}
+    return _run(it, node, frame, function.__qualname__.rpartition("<locals>.")[2], taken, named, args, kwargs)
+
+
+def _default(it: Interpreter, function: types.FunctionType, where: str, key: Any, value: Any) -> Any:
+    """A default value: Python evaluated it once, so a number in it is known; an array is read at every call."""
+    if isinstance(value, (bool, int, float, complex, str, type(None))):
+        return value
+    step = ("item", key) if where == "__defaults__" else ("key", key)
+    return it.captures.take(value, Access(function, (("attr", where), step)))
+
+
+def _class_of(function: types.FunctionType) -> str | None:
+    parts = function.__qualname__.rsplit(".", 2)
+    return parts[-2] if len(parts) > 1 and parts[-2] != "<locals>" else None
+
+
+def _call_closure(it: Interpreter, closure: Closure, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    outer = closure.frame
+    frame = Frame(closure.source, scope_of(closure.node), outer, outer.globals, {}, closure.name, outer.class_name)
+    return _run(it, closure.node, frame, closure.name, closure.defaults, closure.kw_defaults, args, kwargs)
+
+
+def _run(it: Interpreter, node: Any, frame: Frame, name: str, defaults: tuple[Any, ...], kw_defaults: dict[str, Any],
+         args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Bind and run the body."""
+    from .interpreter import MAX_DEPTH
+    bind(frame, node.args, name, defaults, kw_defaults, args, kwargs)
+    frame.first = args[0] if args else MISSING
+    if it.depth >= MAX_DEPTH:
+        raise error("E125", f"`{name}` is called inside itself more than {MAX_DEPTH} times", it.here,
+                    kind=RecursionError, label="a recursion that does not end?")
+    called_from = it.here
+    it.depth += 1
+    try:
+        if isinstance(node, gast.Lambda):
+            from .expressions import evaluate
+            return evaluate(it, node.body, frame)
+        from .statements import execute_block
+        jump = execute_block(it, node.body, frame)
+        return None if jump is None else jump.value
+    finally:
+        it.depth -= 1
+        if it.depth:
+            it.returned_to(called_from)
+
+
+def bind(frame: Frame, parameters: Any, name: str, defaults: tuple[Any, ...], kw_defaults: dict[str, Any],
+         args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Put arguments into the frame's variables.  TypeError with the words that Python has for it."""
+    positional_only = [a.id for a in parameters.posonlyargs]
+    positional = [*positional_only, *(a.id for a in parameters.args)]
+    keyword_only = [a.id for a in parameters.kwonlyargs]
+    found: dict[str, Any] = dict(zip(positional, args))
+    if len(args) > len(positional):
+        if parameters.vararg is None:
+            raise _wrong(_too_many(name, positional, len(defaults), len(args)))
+    if parameters.vararg is not None:
+        found[parameters.vararg.id] = tuple(args[len(positional):])
+    extra: dict[str, Any] = {}
+    for key, value in kwargs.items():
+        if (key in positional and key not in positional_only) or key in keyword_only:
+            if key in found:
+                raise _wrong(f"{name}() got multiple values for argument '{key}'")
+            found[key] = value
+        elif parameters.kwarg is not None:
+            extra[key] = value
+        elif key in positional_only:
+            raise _wrong(f"{name}() got some positional-only arguments passed as keyword arguments: '{key}'")
+        else:
+            raise _wrong(f"{name}() got an unexpected keyword argument '{key}'")
+    first_default = len(positional) - len(defaults)
+    missing = []
+    for k, key in enumerate(positional):
+        if key not in found:
+            if k >= first_default:
+                found[key] = defaults[k - first_default]
+            else:
+                missing.append(key)
+    if missing:
+        raise _wrong(_missing(name, "positional", missing))
+    for key in keyword_only:
+        if key not in found and key in kw_defaults:
+            found[key] = kw_defaults[key]
+    missing = [key for key in keyword_only if key not in found]
+    if missing:
+        raise _wrong(_missing(name, "keyword-only", missing))
+    if parameters.kwarg is not None:
+        found[parameters.kwarg.id] = extra
+    frame.variables.update(found)
+
+
+def _wrong(message: str) -> RuleError:
+    return RuleError(message, kind=TypeError, code="E118")
+
+
+def _missing(name: str, kind: str, missing: list[str]) -> str:
+    quoted = [f"'{key}'" for key in missing]
+    listed = quoted[0] if len(quoted) == 1 else (f"{quoted[0]} and {quoted[1]}" if len(quoted) == 2 else
+                                                 f"{', '.join(quoted[:-1])}, and {quoted[-1]}")
+    plural = "" if len(missing) == 1 else "s"
+    return f"{name}() missing {len(missing)} required {kind} argument{plural}: {listed}"
+
+
+def _too_many(name: str, positional: list[str], with_default: int, given: int) -> str:
+    least = len(positional) - with_default
+    takes = f"{len(positional)}" if not with_default else f"from {least} to {len(positional)}"
+    plural = "" if len(positional) == 1 and not with_default else "s"
+    return f"{name}() takes {takes} positional argument{plural} but {given} {'was' if given == 1 else 'were'} given"
+
+
+def zero_argument_super(it: Interpreter, frame: Frame) -> Super:
+    """`super()` in a method."""
+    cell = frame.cells_of("__class__")
+    first = frame.first
+    if cell is None or first is MISSING:
+        raise RuleError("super(): no arguments", kind=RuntimeError, code="E120")
+    return Super(cell.cell_contents, first)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# objects being made
+
+
+def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`cls(...)`: an Instance for classes written in Python, Python's own object where all is known."""
+    if issubclass(cls, tuple) and hasattr(cls, "_make"):
+        return it.native(cls, *args, **kwargs)
+    if issubclass(cls, np.generic):
+        return _cast_scalar(it, cls, args)
+    if issubclass(cls, BaseException):
+        plain = [a if is_static(a) else it.opaque_text() for a in args]
+        return it.native(cls, *map(to_python, plain))
+    if dataclasses.is_dataclass(cls) and "__init__" in vars(cls) and getattr(
+            vars(cls)["__init__"], "__qualname__", "").endswith("__init__") and _is_generated(vars(cls)["__init__"]):
+        return _construct_dataclass(it, cls, args, kwargs)
+    if not cls.__flags__ & (1 << 9) or cls.__module__.partition(".")[0] in ("numpy", "collections", "decimal", "fractions",
+                                                                          "enum"):
+        if not (is_static(args) and is_static(kwargs)):
+            raise RuleError(f"{cls.__name__}(...) of run-time values is not supported", code="E202",
+                            kind=NotImplementedError)
+        return from_numpy(it.native(cls, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
+    made = Instance(cls, {})
+    init = it.find_special(made, "__init__")
+    if init is not None:
+        call_value(it, init, args, kwargs)
+    elif args or kwargs:
+        raise _wrong(f"{cls.__name__}() takes no arguments")
+    return made
+
+
+def _is_generated(function: Any) -> bool:
+    """Written by `dataclasses`, so that there is no source."""
+    return getattr(getattr(function, "__code__", None), "co_filename", "").startswith("<")
+
+
+def _cast_scalar(it: Interpreter, cls: type, args: tuple[Any, ...]) -> Any:
+    """`np.float32(x)`."""
+    if is_static(args):
+        return from_numpy(it.native(cls, *map(to_python, args)))
+    from ..ops.spelling import as_value, cast
+    from .interpreter import lift, lower
+    (x,) = args
+    return lift(cast(as_value(lower(x)), np.dtype(cls).name))
+
+
+def _construct_dataclass(it: Interpreter, cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Instance:
+    fields = [f for f in dataclasses.fields(cls) if f.init]
+    positional = [f for f in fields if not f.kw_only]
+    if len(args) > len(positional):
+        raise _wrong(_too_many(f"{cls.__name__}.__init__", ["self", *(f.name for f in positional)],
+                               sum(_has_default(f) for f in positional), len(args) + 1))
+    given = dict(zip((f.name for f in positional), args))
+    for key, value in kwargs.items():
+        if key in given:
+            raise _wrong(f"{cls.__name__}.__init__() got multiple values for argument '{key}'")
+        if all(f.name != key for f in fields):
+            raise _wrong(f"{cls.__name__}.__init__() got an unexpected keyword argument '{key}'")
+        given[key] = value
+    made = Instance(cls, {})
+    missing = []
+    for f in dataclasses.fields(cls):
+        if f.name in given:
+            made.fields[f.name] = given[f.name]
+        elif f.default_factory is not dataclasses.MISSING:
+            made.fields[f.name] = call_value(it, f.default_factory, (), {})
+        elif f.default is not dataclasses.MISSING:
+            made.fields[f.name] = _field_default(it, cls, f)
+        elif f.init:
+            missing.append(f.name)
+    if missing:
+        raise _wrong(_missing(f"{cls.__name__}.__init__", "positional", missing))
+    after = it.find_special(made, "__post_init__")
+    if after is not None:
+        call_value(it, after, (), {})
+    return made
+
+
+def _has_default(f: Any) -> bool:
+    return f.default is not dataclasses.MISSING or f.default_factory is not dataclasses.MISSING
+
+
+def _field_default(it: Interpreter, cls: type, f: Any) -> Any:
+    if isinstance(f.default, (bool, int, float, complex, str, type(None))):
+        return f.default
+    return it.captures.take(f.default, Access(cls, (("attr", f.name),)))
+

@@ -1,0 +1,56 @@
+"""Errors that several parts of the frontend raise, and which of them a `try` in the user's function catches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Location, TranspileError, error
+from ..errors import RuleError as LocatableError
+from ..ops.base import RuleError
+
+RULE_ERRORS: tuple[type[Exception], ...] = (RuleError, LocatableError)
+
+# Codes that stand for an exception Python or NumPy itself would raise; the others say that gradsmith cannot go on.
+PYTHONS_OWN = frozenset({"E114", "E115", "E116", "E118", "E119", "E120", "E201", "E208", "E301", "E302", "E303", "E304",
+                         "E305", "E306", "E308", "E309", "E310", "E312", "E314", "E315", "E316"})
+
+
+def locate_rule_error(problem: Any, loc: Location | None) -> TranspileError:
+    """The rule's error with the user's line."""
+    return error(problem.code, str(problem), loc, help=problem.help, kind=problem.kind)
+
+
+def raised(exception: BaseException, loc: Location | None) -> TranspileError:
+    """What the user's own program raises at this place."""
+    kind = type(exception)
+    text = str(exception)
+    if isinstance(exception, KeyError) and exception.args:
+        text = repr(exception.args[0])
+    message = f"{kind.__name__}: {text}" if text else kind.__name__
+    code = "E119" if isinstance(exception, AssertionError) else "E120"
+    try:
+        made = error(code, message, loc, kind=kind if issubclass(kind, Exception) else None)
+    except TypeError:              # a class that cannot be a base beside ours
+        made = error(code, message, loc)
+    made.__cause__ = exception
+    return made
+
+
+def original_exception(problem: TranspileError) -> BaseException:
+    """What `except E as e` binds."""
+    return problem.__cause__ or problem
+
+
+def is_pythons_own(problem: TranspileError) -> bool:
+    return problem.code in PYTHONS_OWN
+
+
+def run_time_control(what: str, loc: Location | None, help: str) -> TranspileError:
+    """Control flow on a value that only the running function has."""
+    return error("E110", f"{what} depends on a value known only at run time", loc, kind=NotImplementedError,
+                 label="known only at run time", help=help)
+
+
+def shape_depends_on_values(loc: Location | None) -> TranspileError:
+    return error("E311", "how many elements this has is known only at run time", loc, label="selected by a mask",
+                 help="use np.sum(x, where=mask) or np.where(mask, x, 0)")

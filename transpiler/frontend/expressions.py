@@ -1,0 +1,358 @@
+"""Expressions: one function per kind of node, `(interpreter, node, frame) -> abstract value`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import gast
+
+from ..errors import did_you_mean, error
+from ..ops.base import RuleError
+from .attributes import get_attribute
+from .environment import MISSING, Frame, builtin_named, scope_of
+from .guards import Access
+from .indexing import get_item
+from .operators import BINARY, COMPARE, UNARY, binary, compare, contains, truth, unary
+from .values import ArrayRef, Closure, is_static, to_python
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+
+def evaluate(it: Interpreter, node: Any, frame: Frame) -> Any:
+    """The value of an expression."""
+    handler = HANDLERS.get(type(node))
+    if handler is None:
+        raise _not_supported(node, frame)
+    return handler(it, node, frame)
+
+
+def _not_supported(node: Any, frame: Frame) -> Exception:
+    name = type(node).__name__
+    if name in ("Yield", "YieldFrom", "Await"):
+        return error("E112", "generators and coroutines are not supported", frame.location(node),
+                     help="return a list or an array")
+    return error("E111", f"this kind of expression ({name}) is not supported", frame.location(node))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# names and literals
+
+
+def _constant(it: Interpreter, node: gast.Constant, frame: Frame) -> Any:
+    return node.value
+
+
+def _name(it: Interpreter, node: gast.Name, frame: Frame) -> Any:
+    return load_name(it, frame.mangled(node.id), node, frame)
+
+
+def load_name(it: Interpreter, name: str, node: Any, frame: Frame) -> Any:
+    """A variable by Python's rules: local, enclosing, global, builtin."""
+    owner = frame.owner_of(name)
+    if owner is not None:
+        value = owner.variables.get(name, MISSING)
+        if value is MISSING:
+            own = owner is frame
+            message = (f"cannot access local variable '{name}' where it is not associated with a value" if own else
+                       f"cannot access free variable '{name}' where it is not associated with a value in enclosing "
+                       "scope")
+            raise error("E115", message, frame.location(node), kind=UnboundLocalError if own else NameError)
+        return value
+    cell = frame.cells_of(name)
+    it.at(frame.location(node))
+    if cell is not None:
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            raise error("E115", f"cannot access free variable '{name}' where it is not associated with a value in "
+                        "enclosing scope", frame.location(node), kind=NameError) from None
+        return it.captures.take(value, Access(cell, (("cell", name),)))
+    if name in frame.globals:
+        return it.captures.take(frame.globals[name], Access(frame.globals, (("key", name),)))
+    value = builtin_named(frame, name)
+    if value is not MISSING:
+        return value
+    known = {*frame.scope.local, *frame.globals}
+    raise error("E114", f"name '{name}' is not defined", frame.location(node), help=did_you_mean(name, known))
+
+
+def _joined(it: Interpreter, node: gast.JoinedStr, frame: Frame) -> Any:
+    parts = [evaluate(it, part, frame) for part in node.values]
+    return "".join(parts)
+
+
+def _formatted(it: Interpreter, node: gast.FormattedValue, frame: Frame) -> Any:
+    value = evaluate(it, node.value, frame)
+    spec = evaluate(it, node.format_spec, frame) if node.format_spec is not None else ""
+    it.at(frame.location(node))
+    if not is_static(value):
+        return it.opaque_text()
+    convert = {114: repr, 115: str, 97: ascii}.get(node.conversion)
+    value = to_python(value)
+    return it.native(format, value if convert is None else it.native(convert, value), spec)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# displays
+
+
+def elements(it: Interpreter, nodes: list[Any], frame: Frame) -> list[Any]:
+    """Values of a display or an argument list, stars unpacked."""
+    from .iteration import iterate
+    found: list[Any] = []
+    for node in nodes:
+        if isinstance(node, gast.Starred):
+            value = evaluate(it, node.value, frame)
+            it.at(frame.location(node))
+            found += iterate(it, value)
+        else:
+            found.append(evaluate(it, node, frame))
+    return found
+
+
+def _list(it: Interpreter, node: gast.List, frame: Frame) -> Any:
+    return elements(it, node.elts, frame)
+
+
+def _tuple(it: Interpreter, node: gast.Tuple, frame: Frame) -> Any:
+    return tuple(elements(it, node.elts, frame))
+
+
+def _set(it: Interpreter, node: gast.Set, frame: Frame) -> Any:
+    return _static_set(it, elements(it, node.elts, frame), node, frame)
+
+
+def _static_set(it: Interpreter, items: list[Any], node: Any, frame: Frame) -> Any:
+    it.at(frame.location(node))
+    if not is_static(items):
+        raise error("E111", "a set of run-time values is not supported", frame.location(node), help="use a list")
+    return it.native(set, to_python(items))
+
+
+def static_key(it: Interpreter, key: Any) -> Any:
+    """A dictionary key."""
+    from .values import Closure, Instance
+    if isinstance(key, (Closure, Instance)):
+        return key
+    if not is_static(key):
+        it.demand(key)
+        raise RuleError("a key of a dict must be known while transpiling", kind=TypeError, code="E117")
+    return to_python(key)
+
+
+def _dict(it: Interpreter, node: gast.Dict, frame: Frame) -> Any:
+    found: dict[Any, Any] = {}
+    for key_node, value_node in zip(node.keys, node.values):
+        if key_node is None:
+            value = evaluate(it, value_node, frame)
+            it.at(frame.location(value_node))
+            found.update(it.native(dict, value))
+            continue
+        key = evaluate(it, key_node, frame)
+        value = evaluate(it, value_node, frame)
+        it.at(frame.location(key_node))
+        key = static_key(it, key)
+        it.native(hash, key)
+        found[key] = value
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# operators
+
+
+def _binary(it: Interpreter, node: gast.BinOp, frame: Frame) -> Any:
+    # Long chains (a + b + c + ...) lean to the left: by a loop, so that they may be longer than Python's stack is deep.
+    pending = [node]
+    while isinstance(pending[-1].left, gast.BinOp):
+        pending.append(pending[-1].left)
+    value = evaluate(it, pending[-1].left, frame)
+    for part in reversed(pending):
+        right = evaluate(it, part.right, frame)
+        it.at(frame.location(part))
+        value = binary(it, BINARY[type(part.op)], value, right)
+    return value
+
+
+def _unary(it: Interpreter, node: gast.UnaryOp, frame: Frame) -> Any:
+    value = evaluate(it, node.operand, frame)
+    it.at(frame.location(node))
+    if isinstance(node.op, gast.Not):
+        it.at(frame.location(node.operand))
+        return not truth(it, value, "`not`")
+    return unary(it, UNARY[type(node.op)], value)
+
+
+def _bool(it: Interpreter, node: gast.BoolOp, frame: Frame) -> Any:
+    word = "and" if isinstance(node.op, gast.And) else "or"
+    value = None
+    for k, part in enumerate(node.values):
+        value = evaluate(it, part, frame)
+        it.at(frame.location(part))
+        if k < len(node.values) - 1 and truth(it, value, f"`{word}`") is (word == "or"):
+            return value
+    return value
+
+
+def _compare(it: Interpreter, node: gast.Compare, frame: Frame) -> Any:
+    left = evaluate(it, node.left, frame)
+    result: Any = True
+    for k, (op, right_node) in enumerate(zip(node.ops, node.comparators)):
+        right = evaluate(it, right_node, frame)
+        it.at(frame.location(node))
+        result = compare_values(it, op, left, right)
+        if k < len(node.ops) - 1 and not truth(it, result, "a chain of comparisons"):
+            return result
+        left = right
+    return result
+
+
+def compare_values(it: Interpreter, op: Any, left: Any, right: Any) -> Any:
+    match op:
+        case gast.Is() | gast.IsNot():
+            return identical(left, right) is isinstance(op, gast.Is)
+        case gast.In():
+            return contains(it, left, right)
+        case gast.NotIn():
+            return not contains(it, left, right)
+    return compare(it, COMPARE[type(op)], left, right)
+
+
+def identical(a: Any, b: Any) -> bool:
+    """`a is b`."""
+    if isinstance(a, ArrayRef) or isinstance(b, ArrayRef):
+        return a is b
+    return a is b or (type(a) is type(b) and isinstance(a, (int, str, float)) and a == b)
+
+
+def _conditional(it: Interpreter, node: gast.IfExp, frame: Frame) -> Any:
+    test = evaluate(it, node.test, frame)
+    it.at(frame.location(node.test))
+    taken = node.body if truth(it, test, "this conditional expression") else node.orelse
+    return evaluate(it, taken, frame)
+
+
+def _walrus(it: Interpreter, node: gast.NamedExpr, frame: Frame) -> Any:
+    from .statements import store_name
+    value = evaluate(it, node.value, frame)
+    owner = frame
+    while owner.is_comprehension and owner.parent is not None:
+        owner = owner.parent
+    store_name(it, node.target.id, value, node, owner)
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# parts and calls
+
+
+def _attribute(it: Interpreter, node: gast.Attribute, frame: Frame) -> Any:
+    value = evaluate(it, node.value, frame)
+    it.at(frame.location(node))
+    return get_attribute(it, value, frame.mangled(node.attr))
+
+
+def _subscript(it: Interpreter, node: gast.Subscript, frame: Frame) -> Any:
+    value = evaluate(it, node.value, frame)
+    key = evaluate(it, node.slice, frame)
+    it.at(frame.location(node))
+    return get_item(it, value, key)
+
+
+def _slice(it: Interpreter, node: gast.Slice, frame: Frame) -> Any:
+    parts = [None if part is None else evaluate(it, part, frame) for part in (node.lower, node.upper, node.step)]
+    return slice(*parts)
+
+
+def _call(it: Interpreter, node: gast.Call, frame: Frame) -> Any:
+    from .calls import call_value
+    callee = evaluate(it, node.func, frame)
+    args = elements(it, node.args, frame)
+    kwargs: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = evaluate(it, keyword.value, frame)
+        it.at(frame.location(keyword.value))
+        more = {keyword.arg: value} if keyword.arg is not None else it.native(dict, value)
+        for name in more:
+            if name in kwargs:
+                raise error("E118", f"got multiple values for keyword argument '{name}'", frame.location(node))
+        kwargs.update(more)
+    loc = frame.location(node)
+    it.at(loc)
+    if callee is super and not args:
+        from .calls import zero_argument_super
+        return zero_argument_super(it, frame)
+    result = call_value(it, callee, tuple(args), kwargs)
+    it.at(loc)
+    return result
+
+
+def _lambda(it: Interpreter, node: gast.Lambda, frame: Frame) -> Any:
+    return make_closure(it, node, "<lambda>", frame)
+
+
+def make_closure(it: Interpreter, node: Any, name: str, frame: Frame) -> Closure:
+    """The function that a def or lambda makes; its default values are evaluated now."""
+    if isinstance(node, gast.AsyncFunctionDef) or scope_of(node).is_generator:
+        raise error("E112", f"`{name}` is a generator or a coroutine", frame.location(node),
+                    help="return a list or an array")
+    defaults = tuple(evaluate(it, d, frame) for d in node.args.defaults)
+    kw_defaults = {arg.id: evaluate(it, d, frame)
+                   for arg, d in zip(node.args.kwonlyargs, node.args.kw_defaults) if d is not None}
+    return Closure(name, node, frame, frame.source, defaults, kw_defaults)
+
+
+def _comprehension(it: Interpreter, node: Any, frame: Frame) -> Any:
+    from .iteration import iterate
+    inner = Frame(frame.source, scope_of(node), frame, frame.globals, {}, frame.name, frame.class_name, frame.first,
+                  is_comprehension=True)
+    found: list[Any] = []
+
+    def loop(k: int) -> None:
+        if k == len(node.generators):
+            if isinstance(node, gast.DictComp):
+                key = evaluate(it, node.key, inner)
+                value = evaluate(it, node.value, inner)
+                it.at(inner.location(node.key))
+                found.append((static_key(it, key), value))
+            else:
+                found.append(evaluate(it, node.elt, inner))
+            return
+        part = node.generators[k]
+        if part.is_async:
+            raise error("E112", "coroutines are not supported", frame.location(node))
+        values = evaluate(it, part.iter, frame if k == 0 else inner)
+        it.at(inner.location(part.iter))
+        from .statements import assign
+        for value in iterate(it, values):
+            assign(it, part.target, value, inner)
+            if all(_test(it, test, inner) for test in part.ifs):
+                loop(k + 1)
+
+    loop(0)
+    if isinstance(node, gast.DictComp):
+        return dict(found)
+    if isinstance(node, gast.SetComp):
+        return _static_set(it, found, node, frame)
+    if isinstance(node, gast.GeneratorExp):
+        from .iteration import Iterator
+        return Iterator(iter(found))
+    return found
+
+
+def _test(it: Interpreter, node: Any, frame: Frame) -> bool:
+    value = evaluate(it, node, frame)
+    it.at(frame.location(node))
+    return truth(it, value, "a condition in a comprehension")
+
+
+HANDLERS: dict[type, Callable[[Any, Any, Frame], Any]] = {
+    gast.Constant: _constant, gast.Name: _name, gast.JoinedStr: _joined, gast.FormattedValue: _formatted,
+    gast.List: _list, gast.Tuple: _tuple, gast.Set: _set, gast.Dict: _dict, gast.BinOp: _binary,
+    gast.UnaryOp: _unary, gast.BoolOp: _bool, gast.Compare: _compare, gast.IfExp: _conditional,
+    gast.NamedExpr: _walrus, gast.Attribute: _attribute, gast.Subscript: _subscript, gast.Slice: _slice,
+    gast.Call: _call, gast.Lambda: _lambda, gast.ListComp: _comprehension, gast.SetComp: _comprehension,
+    gast.DictComp: _comprehension, gast.GeneratorExp: _comprehension,
+}

@@ -1,0 +1,464 @@
+"""Reading parts: NumPy's basic and advanced indices, and Python's own of lists, tuples, dicts and strings.
+
+A basic index becomes a `load`; integer arrays become a `gather` on what the basic part leaves, then a transpose that
+puts their axes where NumPy has them.  Ints and bounds known while transpiling are wrapped and clipped here; those
+known at run time are wrapped by a `select` and checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import ops
+from ..ir import dims
+from ..ir.build import check, const, size_value
+from ..ir.dims import DimExpr, is_dim
+from ..ir.index import At, Item, New, Span
+from ..ir.nodes import Const, Value
+from ..ir.types import I64
+from ..ops.base import RuleError
+from ..ops.spelling import Weak, as_value, broadcast_together, cast, python_type, static_array
+from .iteration import DimRange, Iterator, iterate
+from .values import ArrayRef, Instance, Masked, View, from_numpy, is_scalar, is_static, to_python, type_of
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+
+def get_item(it: Interpreter, value: Any, key: Any) -> Any:
+    """`value[key]`."""
+    if isinstance(value, ArrayRef):
+        return _array_item(it, value, key)
+    if is_scalar(value):
+        if key in ((), Ellipsis):
+            return value
+        return _array_item(it, ArrayRef(value), key)
+    if isinstance(value, Instance):
+        found = it.find_special(value, "__getitem__")
+        if found is not None:
+            return it.call(found, (key,), {})
+        raise RuleError(f"{value.cls.__name__!r} object is not subscriptable", kind=TypeError, code="E312")
+    if python_type(value) is not None:
+        raise RuleError(f"{type_of(value).__name__!r} object is not subscriptable", kind=TypeError, code="E312")
+    if isinstance(value, DimRange):
+        return _range_item(it, value, key)
+    if isinstance(value, dict):
+        from .expressions import static_key
+        return it.native(value.__getitem__, static_key(it, key))
+    if isinstance(value, (list, tuple, str, bytes, range)):
+        return _sequence_item(it, value, key)
+    if isinstance(value, Masked):
+        from .errors import shape_depends_on_values
+        raise shape_depends_on_values(value.loc)
+    return from_numpy(it.native(lambda: value[to_python(key)]))
+
+
+def _sequence_item(it: Interpreter, value: Any, key: Any) -> Any:
+    if isinstance(key, slice):
+        bounds = [None if b is None else it.static_int(b, "a bound of a slice of a list")
+                  for b in (key.start, key.stop, key.step)]
+        return it.native(value.__getitem__, slice(*bounds))
+    if type_of(key) is float or isinstance(key, (str, tuple, list)) or key is None:
+        raise RuleError(f"{type_of(value).__name__} indices must be integers or slices, not {type_of(key).__name__}",
+                        kind=TypeError, code="E306")
+    return it.native(lambda k: value[k], it.static_int(key, "an index of a list or tuple"))
+
+
+def _range_item(it: Interpreter, value: DimRange, key: Any) -> Any:
+    import operator
+
+    from .operators import BY_FUNCTION, binary
+    scaled = binary(it, BY_FUNCTION[operator.mul], key, value.step)
+    return binary(it, BY_FUNCTION[operator.add], value.start, scaled)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# an index, taken apart
+
+
+@dataclass
+class Index:
+    """A complete index of an array.
+
+    items, scalars: the basic part, as `load` takes them (axes with an array index are whole Spans in it).
+    arrays: index arrays by the axis of the basic part's result; `place`: where their axes go, None for first.
+    """
+
+    items: tuple[Item, ...]
+    scalars: tuple[Value, ...]
+    arrays: dict[int, Any]
+    place: int | None
+
+    @property
+    def is_basic(self) -> bool:
+        return not self.arrays
+
+    @property
+    def is_whole(self) -> bool:
+        return self.is_basic and all(isinstance(i, Span) and i.start == 0 and i.step == 1 for i in self.items)
+
+
+@dataclass(frozen=True)
+class IndexView(View):
+    """What a basic index gives: a view."""
+
+    index: Index
+    key: Any
+
+    def read(self, base: Value) -> Value:
+        return ops.load(base, *self.index.scalars, index=self.index.items)
+
+    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.asarray(base[to_python(self.key)])
+
+    def write(self, base: Value, part: Value) -> Value | None:
+        return ops.store(base, part, *self.index.scalars, index=self.index.items)
+
+
+def _array_item(it: Interpreter, ref: ArrayRef, key: Any) -> Any:
+    if is_static(ref) and is_static(key):
+        return _known_item(it, ref, key)
+    masked = _runtime_mask(it, ref, key)
+    if masked is not None:
+        return masked
+    index = parse_index(it, ref.shape, key)
+    if index.is_basic:
+        view = IndexView(index, key)
+        if not all(isinstance(item, At) for item in index.items):
+            return ArrayRef.of_view(ref, view, view.read(ref.read()))
+        return view.read(ref.read())
+    result = read_advanced(it, ref.read(), index)
+    return ArrayRef(result) if result.rank else result
+
+
+def _known_item(it: Interpreter, ref: ArrayRef, key: Any) -> Any:
+    known = ref.current_known()
+    assert known is not None
+    result = it.native(lambda: known[to_python(key)])
+    if not isinstance(result, np.ndarray) or result.ndim == 0:
+        return from_numpy(result)
+    index = parse_index(it, ref.shape, key)
+    if index.is_basic:
+        return ArrayRef.of_view(ref, IndexView(index, key), None)
+    return from_numpy(result)
+
+
+def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
+    """`x[mask]` with a mask known at run time."""
+    if not isinstance(key, ArrayRef) or key.dtype != "bool" or is_static(key):
+        return None
+    it.demand(key)
+    _check_mask(it, ref.shape, key.shape, 0)
+    mask = key.read()
+    if mask.rank < ref.rank:
+        mask = ops.broadcast(mask, shape=ref.shape, axes=tuple(range(mask.rank)))
+    return Masked(ref.read(), mask, it.here)
+
+
+def read_advanced(it: Interpreter, array: Value, index: Index) -> Value:
+    """The elements that index arrays select, in NumPy's order of axes."""
+    if not (all(isinstance(i, Span) and i.start == 0 and i.step == 1 for i in index.items)):
+        array = ops.load(array, *index.scalars, index=index.items)
+    axes = tuple(index.arrays)
+    arrays = index_arrays(it, array.shape, index)
+    rank = arrays[0].rank
+    result = ops.gather(array, *arrays, axes=axes)
+    if not index.place:
+        return result
+    order = (*range(rank, rank + index.place), *range(rank), *range(rank + index.place, result.rank))
+    return ops.transpose(result, axes=order)
+
+
+def index_arrays(it: Interpreter, shape: tuple[Any, ...], index: Index) -> list[Value]:
+    """The index arrays as int64 values of one shape, wrapped and checked."""
+    return broadcast_together(*(_wrapped_array(it, a, axis, shape[axis]) for axis, a in index.arrays.items()))
+
+
+def _wrapped_array(it: Interpreter, array: Any, axis: int, size: Any) -> Value:
+    if isinstance(array, np.ndarray):
+        if array.size:
+            low, high = int(array.min()), int(array.max())
+            for number in (low, high):
+                if _is_out_of_range(it, number, size):
+                    raise out_of_bounds(it, number, axis, size)
+            if low >= 0 or isinstance(size, int):
+                array = np.where(array < 0, array + (size if isinstance(size, int) else 0), array)
+                return static_array(array.astype(np.int64)) if array.ndim else const(int(array), I64)
+        else:
+            return Const(0, I64.with_shape(array.shape))
+        return _wrapped(static_array(array.astype(np.int64)), size)
+    value = cast(as_value(array), "int64")
+    _check_in_range(value, axis, size)
+    return _wrapped(value, size)
+
+
+def _wrapped(value: Value, size: Any) -> Value:
+    zero = const(0, value.type)
+    length = size_value(size)
+    if value.rank:
+        length = ops.broadcast(length, shape=value.shape, axes=()) if not isinstance(length, Const) else Const(
+            length.value, value.type)
+    return ops.select(ops.less(value, zero), ops.add(value, length), value)
+
+
+def _check_in_range(value: Value, axis: int, size: Any) -> None:
+    """Check -size <= value < size when the function runs."""
+    length = size_value(size)
+    if value.rank:
+        everything = tuple(range(value.rank))
+        # Over nothing there is nothing to check; max and min have no value there.
+        whole = Const(length.value, value.type) if isinstance(length, Const) else ops.broadcast(
+            length, shape=value.shape, axes=())
+        fits = ops.all(ops.logical_and(ops.less(value, whole), ops.greater_equal(value, ops.negative(whole))),
+                       axes=everything)
+    else:
+        fits = ops.logical_and(ops.less(value, length), ops.greater_equal(value, ops.negative(length)))
+    check(fits, "IndexError", f"index out of bounds for axis {axis} with size {size}")
+
+
+def out_of_bounds(it: Interpreter, number: Any, axis: int, size: Any) -> RuleError:
+    shown = it.assumptions.example(size)
+    return RuleError(f"index {number} is out of bounds for axis {axis} with size {size if shown is None else shown}",
+                     kind=IndexError, code="E305")
+
+
+def _is_out_of_range(it: Interpreter, number: Any, size: Any) -> bool:
+    """Whether an int known while transpiling is no index of an axis; decided by this call's size where need be."""
+    if isinstance(number, int) and number < 0:
+        return bool(it.assumptions.is_negative(size + number))
+    return not it.assumptions.is_negative(number - size)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# parsing
+
+
+def parse_index(it: Interpreter, shape: tuple[Any, ...], key: Any) -> Index:
+    """NumPy's reading of an index.  IndexError with NumPy's words where it is none."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    parts = [_normal_part(it, part) for part in parts]
+    taken = sum(part.ndim if _is_mask(part) else part is not None and part is not Ellipsis for part in parts)
+    if sum(part is Ellipsis for part in parts) > 1:
+        raise RuleError("an index can only have a single ellipsis ('...')", kind=IndexError, code="E306")
+    if taken > len(shape):
+        raise RuleError(f"too many indices for array: array is {len(shape)}-dimensional, but {taken} were indexed",
+                        kind=IndexError, code="E306")
+    if not any(part is Ellipsis for part in parts):
+        parts.append(Ellipsis)
+    at = next(k for k, part in enumerate(parts) if part is Ellipsis)
+    parts[at:at + 1] = [slice(None)] * (len(shape) - taken)
+    return _assemble(it, shape, parts)
+
+
+def _normal_part(it: Interpreter, part: Any) -> Any:
+    """One entry of an index: None, Ellipsis, a slice, an int (of any kind) or an array (known or not)."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    if isinstance(part, (bool, np.bool_)):
+        return np.asarray(part)
+    if isinstance(part, (int, np.integer)):
+        return int(part)
+    if isinstance(part, (range, DimRange, Iterator)):
+        part = iterate(it, part)
+    if isinstance(part, (list, tuple)):
+        part = _array_of(it, part)
+    if isinstance(part, ArrayRef) and part.rank and (known := part.current_known()) is not None:
+        part = known
+    if isinstance(part, np.ndarray):
+        if part.size == 0 and part.dtype.kind == "f":
+            part = part.astype(np.int64)
+        if part.ndim == 0 and part.dtype.kind in "iu":
+            return int(part)
+        if part.dtype.kind not in "iub":
+            raise RuleError("arrays used as indices must be of integer (or boolean) type", kind=IndexError, code="E306")
+        return part
+    if isinstance(part, ArrayRef):
+        if part.dtype == "bool":
+            it.demand(part)
+            from .errors import shape_depends_on_values
+            raise shape_depends_on_values(it.here)
+        if part.type.kind not in "iu":
+            raise RuleError("arrays used as indices must be of integer (or boolean) type", kind=IndexError, code="E306")
+        return part
+    if type_of(part) is bool or (is_scalar(part) and part.dtype == "bool"):
+        it.demand(part)
+        raise RuleError("a bool known only at run time as an index gives a shape that depends on it", code="E311",
+                        kind=TypeError)
+    if (isinstance(part, (DimExpr, Weak)) and type_of(part) is int) or (is_scalar(part) and part.type.kind in "iu"):
+        return part
+    raise RuleError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean "
+                    "arrays are valid indices", kind=IndexError, code="E306")
+
+
+def _array_of(it: Interpreter, items: Any) -> Any:
+    if is_static(items):
+        return it.native(np.asarray, to_python(items))
+    from .interpreter import lower
+    return ArrayRef(as_value(lower(list(items))))
+
+
+def _is_mask(part: Any) -> bool:
+    return isinstance(part, np.ndarray) and part.dtype == np.bool_
+
+
+def _is_array(part: Any) -> bool:
+    return isinstance(part, (np.ndarray, ArrayRef))
+
+
+def _is_int(part: Any) -> bool:
+    return is_dim(part) or isinstance(part, Weak) or is_scalar(part)
+
+
+def _assemble(it: Interpreter, shape: tuple[Any, ...], parts: list[Any]) -> Index:
+    items: list[Item] = []
+    scalars: list[Value] = []
+    arrays: dict[int, Any] = {}
+    has_arrays = any(map(_is_array, parts))
+    advanced: list[int] = []              # positions of array entries; ints count among them beside arrays
+    place: int | None = None
+    axis = kept = 0
+    for position, part in enumerate(parts):
+        if part is None:
+            items.append(New())
+            kept += 1
+            continue
+        if _is_array(part) or (has_arrays and _is_int(part)):
+            if place is None:
+                place = kept - len(arrays)
+            advanced.append(position)
+        if isinstance(part, slice):
+            item, start = _span(it, part, shape[axis])
+            items.append(item)
+            scalars += start
+            kept += 1
+            axis += 1
+        elif _is_mask(part):
+            _check_mask(it, shape, part.shape, axis)
+            found = part.nonzero() if part.ndim else (np.zeros(int(part), dtype=np.int64),)
+            if part.ndim == 0:            # x[True]: a new axis of length 1 or 0
+                items.append(New())
+                arrays[kept] = found[0]
+                kept += 1
+                continue
+            for one in found:
+                items.append(Span(0, shape[axis]))
+                arrays[kept] = one
+                kept += 1
+                axis += 1
+        elif _is_array(part):
+            items.append(Span(0, shape[axis]))
+            arrays[kept] = part
+            kept += 1
+            axis += 1
+        else:
+            scalars.append(_scalar_index(it, part, axis, shape[axis]))
+            items.append(At())
+            axis += 1
+    together = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
+    return Index(tuple(items), tuple(scalars), arrays, place if together else None)
+
+
+def _check_mask(it: Interpreter, shape: tuple[Any, ...], mask: tuple[Any, ...], axis: int) -> None:
+    for k, length in enumerate(mask):
+        if not it.assumptions.are_equal(shape[axis + k], length):
+            size, own = it.assumptions.example(shape[axis + k]), it.assumptions.example(length)
+            raise RuleError(f"boolean index did not match indexed array along axis {axis + k}; size of axis is "
+                            f"{shape[axis + k] if size is None else size} but size of corresponding boolean axis is "
+                            f"{length if own is None else own}", kind=IndexError, code="E305")
+
+
+def _scalar_index(it: Interpreter, part: Any, axis: int, size: Any) -> Value:
+    """An int index as an in-range, non-negative int64 value."""
+    known = part if is_dim(part) else None
+    if isinstance(part, (Const, Weak)) and isinstance(part if isinstance(part, Const) else part.value, Const):
+        known = int((part if isinstance(part, Const) else part.value).value)
+    if known is not None:
+        negative = it.assumptions.is_negative(known)
+        if negative is not None:
+            if _is_out_of_range_dim(it, known, size, negative):
+                shown = it.assumptions.example(known)
+                raise out_of_bounds(it, known if shown is None else shown, axis, size)
+            return size_value(known + size if negative else known)
+    value = cast(as_value(part), "int64")
+    _check_in_range(value, axis, size)
+    return _wrapped(value, size)
+
+
+def _is_out_of_range_dim(it: Interpreter, number: Any, size: Any, negative: bool) -> bool:
+    if negative:
+        return bool(it.assumptions.is_negative(size + number))
+    return it.assumptions.is_negative(number - size) is False
+
+
+def _span(it: Interpreter, part: slice, size: Any) -> tuple[Span, list[Value]]:
+    """A slice as a Span, by Python's rules for bounds; the value of a start known only at run time."""
+    step = 1 if part.step is None else it.static_int(part.step, "the step of a slice")
+    if step == 0:
+        raise RuleError("slice step cannot be zero", kind=ValueError, code="E306")
+    start, stop = (_bound(it, b) for b in (part.start, part.stop))
+    if (start is not None and not is_dim(start)) or (stop is not None and not is_dim(stop)):
+        return _moving_span(it, start, stop, step, size)
+    if step > 0:
+        first = _clipped(it, start, 0, size, size)
+        last = _clipped(it, stop, size, size, size)
+    else:
+        first = _clipped(it, start, size - 1, size, size - 1)
+        last = -1 if stop is None else _clipped(it, stop, None, size, size - 1)
+    length = last - first if step > 0 else first - last
+    empty = it.assumptions.is_negative(length - 1)
+    if empty:
+        return Span(0, 0, step), []
+    exact = abs(step) == 1 and empty is not None
+    return Span(first, length if exact else dims.slice_length(first, last, step), step), []
+
+
+def _bound(it: Interpreter, bound: Any) -> Any:
+    """A bound of a slice: None, a dimension, or a value known only at run time."""
+    if bound is None or is_dim(bound):
+        return bound
+    if isinstance(bound, (bool, np.integer)):
+        return int(bound)
+    if type_of(bound) is int or (is_scalar(bound) and bound.type.kind in "iu"):
+        value = bound.value if isinstance(bound, Weak) else bound
+        if isinstance(value, Const):
+            return int(value.value)
+        size = it.as_dim(bound)
+        if size is not None and it.assumptions.decidable(size):
+            return it.dimension(bound, "a bound of a slice")
+        return value
+    raise RuleError("slice indices must be integers or None or have an __index__ method", kind=TypeError, code="E306")
+
+
+def _clipped(it: Interpreter, bound: Any, default: Any, size: Any, most: Any) -> Any:
+    """A bound as Python clips it: negative ones count from the end."""
+    if bound is None:
+        return default
+    known = it.assumptions
+    least = 0 if most is size else -1
+    negative = known.is_negative(bound)
+    if negative is None:
+        raise RuleError(f"whether the bound {bound} of this slice is negative is known only at run time", code="E117",
+                        kind=TypeError)
+    if negative:
+        bound = bound + size
+        below = known.is_negative(bound - least)
+        return dims.maximum(bound, least) if below is None else least if below else bound
+    above = known.is_negative(most - bound)
+    return dims.minimum(bound, most) if above is None else most if above else bound
+
+
+def _moving_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -> tuple[Span, list[Value]]:
+    """`x[i:i + 3]`: a start known only at run time, with a length known from how the stop is made of it."""
+    length = it.span_length(start, stop)
+    if step == 1 and length is not None:
+        begin = cast(as_value(start), "int64")
+        check(ops.logical_and(ops.greater_equal(begin, const(0, I64)),
+                              ops.less_equal(ops.add(begin, size_value(length)), size_value(size))),
+              "IndexError", f"a slice of {length} elements leaves an axis of {size}")
+        return Span(None, length, 1), [begin]
+    raise RuleError("the length of this slice is known only at run time", code="E311", kind=TypeError,
+                    help="use x[i:i + 3] with a fixed length, or np.where over all elements")
+

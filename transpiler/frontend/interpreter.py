@@ -1,0 +1,500 @@
+"""The interpreter: runs a function's syntax tree on abstract values, emitting IR at the current builder.
+
+This file holds its state and what every part needs: locations, calls of NumPy's functions through their spellings,
+and the ways from abstract values to static ones.  Statements, expressions, operators, calls, attributes, indices and
+Python's builtins are in files of their own, as functions that take the interpreter first.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..errors import Location, TranspileError, did_you_mean, error
+from ..ir import walk
+from ..ir.build import Names, building, check, const, current
+from ..ir.dims import DimExpr, symbol, symbols_of
+from ..ir.nodes import Block, Const, Func, Value, Var
+from ..ir.types import I64
+from ..ops.base import RuleError
+from ..ops.spelling import SPELLINGS, NotKnown, Weak, cast, find_spelling, is_value
+from .captures import Captures
+from .environment import Frame
+from .errors import RULE_ERRORS, locate_rule_error, raised
+from .guards import Assumptions, Capture, NeedStatic, Unify
+from .source import FunctionSource, find_source
+from .trees import Structure, flatten, leaf_values, unflatten
+from .values import (
+    KNOWN_SIZE,
+    ArrayRef,
+    FunctionView,
+    Instance,
+    Leaf,
+    Masked,
+    from_numpy,
+    is_static,
+    to_python,
+)
+
+MAX_DEPTH = 150               # nested calls of user functions
+MAX_STEPS = 200_000           # statements of one trace: beyond, an unrolled loop is taken to be endless
+
+# NumPy functions (and methods) whose result is a view of their first argument.
+VIEWS = frozenset({
+    np.transpose, np.ndarray.T, np.ndarray.transpose, np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel,
+    np.swapaxes, np.ndarray.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.ndarray.squeeze, np.expand_dims,
+    np.broadcast_to, np.diagonal, np.ndarray.diagonal, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag,
+    np.ndarray.real, np.ndarray.imag, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
+    np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.diag,
+})
+SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray, np.positive})
+MASKABLE = frozenset({np.sum, np.ndarray.sum, np.prod, np.ndarray.prod, np.mean, np.ndarray.mean, np.any,
+                      np.ndarray.any, np.all, np.ndarray.all, np.var, np.ndarray.var, np.std, np.ndarray.std})
+
+
+class Interpreter:
+    """One trace.  `here` is the place of what is being done, for errors and for emitted statements."""
+
+    def __init__(self, names: Names, assumptions: Assumptions, captures: Captures) -> None:
+        self.names, self.assumptions, self.captures = names, assumptions, captures
+        self.here: Location | None = None
+        self.sources: dict[tuple[str, int, str], FunctionSource] = {}
+        self.given_sources: dict[FunctionType, str] = {}
+        self.origins: dict[Var, frozenset[Any]] = {}     # arguments, captures and sizes that a scalar is made of
+        self.sizes: dict[Var, Any] = {}                  # int scalars that are dimensions
+        self.offsets: dict[Any, tuple[Any, Any]] = {}    # int scalars that are another one plus a known number
+        self.params: list[Var] = []
+        self.handling: list[TranspileError] = []         # exceptions whose handlers are running
+        self.depth = 0
+        self.steps = 0
+        self.barrier = 0               # arrays older than this belong to an outer block
+
+    # --- places and errors -------------------------------------------------------------------------------------
+
+    def at(self, loc: Location | None) -> None:
+        """What is done next is done here."""
+        if loc is not None:
+            self.here = loc
+            current().loc = loc
+
+    def step(self, frame: Frame, node: Any) -> None:
+        """One more statement."""
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise error("E125", f"more than {MAX_STEPS} statements were run while transpiling", frame.location(node),
+                        label="a loop or a recursion that does not end?", help="make what drives it a run-time value")
+
+    def native(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run Python or NumPy itself on static values; what it raises is the user's exception."""
+        try:
+            with np.errstate(all="ignore"):
+                return function(*args, **kwargs)
+        except TranspileError:
+            raise
+        except Exception as problem:
+            raise raised(problem, self.here) from problem
+
+    def source_of(self, function: FunctionType) -> FunctionSource:
+        found = find_source(function, self.given_sources.get(function))
+        self.sources.setdefault((found.file, found.first_line, found.text), found)
+        return found
+
+    # --- static and run-time -----------------------------------------------------------------------------------
+
+    def derived(self, result: Weak, operands: Sequence[Any], size: Any) -> None:
+        """Remember what a Python scalar was computed from, in case it is needed while transpiling."""
+        if not isinstance(result.value, Var):
+            return
+        origins: set[Any] = set()
+        for x in operands:
+            found = self.origins_of(x)
+            if found is None:
+                return
+            origins |= found
+        self.origins[result.value] = frozenset(origins)
+        if size is not None and result.value.type == I64:
+            self.sizes[result.value] = size
+
+    def shifted(self, result: Weak, name: str, a: Any, b: Any) -> None:
+        """Remember that an int is another one plus so many."""
+        if name not in ("add", "sub") or result.value.type != I64:
+            return
+        for base, by in ((a, b), (b, a)) if name == "add" else ((a, b),):
+            if isinstance(base, Weak) and isinstance(by, (int, DimExpr)):
+                origin, before = self.offsets.get(base.value, (base.value, 0))
+                self.offsets[result.value] = (origin, before + by if name == "add" else before - by)
+
+    def span_length(self, start: Any, stop: Any) -> Any | None:
+        """stop - start, where both are one run-time int plus known numbers."""
+        (a, before), (b, after) = (self.offsets.get(x, (x, 0)) for x in (start, stop))
+        return after - before if a is b else None
+
+    def origins_of(self, x: Any) -> frozenset[Any] | None:
+        """Arguments, captures and size names that x follows from; None where it follows from other data too."""
+        if isinstance(x, Weak):
+            x = x.value
+        if isinstance(x, Var):
+            return self.origins.get(x)
+        if isinstance(x, DimExpr):
+            return frozenset(symbols_of(x))
+        if isinstance(x, Const) or is_static(x):
+            return frozenset()
+        return None
+
+    def demand(self, x: Any) -> None:
+        """x is needed while transpiling: start again with what it follows from made static, where that can be."""
+        if isinstance(x, ArrayRef):
+            x = x.root.value
+        origins = self.origins_of(x) if x is not None else None
+        if not origins:
+            return
+        names = {o for o in origins if isinstance(o, str)}
+        if names:
+            if any(self.assumptions.sizes.get(name) is None for name in names):
+                return
+            raise Unify({name: self.assumptions.sizes[name] for name in names})
+        raise NeedStatic(frozenset(o for o in origins if isinstance(o, (Leaf, Capture))))
+
+    def static_int(self, x: Any, what: str) -> int:
+        """x as an int known while transpiling."""
+        if isinstance(x, (int, np.integer)):
+            return int(x)
+        if isinstance(x, ArrayRef) and (known := x.current_known()) is not None and known.size == 1:
+            return int(known.reshape(())[()])
+        self.demand(x)
+        value = x.value if isinstance(x, Weak) else x
+        if isinstance(value, Const) and value.type.kind in "biu":
+            return int(value.value)
+        raise RuleError(f"{what} must be known while transpiling", code="E117", kind=TypeError,
+                        help="pass it as a static argument, or write it as a literal")
+
+    def as_dim(self, x: Any) -> Any | None:
+        """A Python int as a dimension, where it is one."""
+        if isinstance(x, bool):
+            return int(x)
+        if isinstance(x, (int, DimExpr)):
+            return x
+        return self.sizes.get(x.value) if isinstance(x, Weak) and isinstance(x.value, Var) else None
+
+    def dimension(self, x: Any, what: str = "a shape's entry") -> Any:
+        """An int as a non-negative dimension: of sizes and arguments where it is made of them, else named after the
+        scalar that holds it, which is checked when the function runs."""
+        if isinstance(x, (int, np.integer)):
+            return int(x)
+        size = self.as_dim(x)
+        if size is not None:
+            for name in symbols_of(size):
+                if name in self.assumptions.fixed:      # an int argument, of either sign
+                    argument = symbol(name, 0)
+                    if self.assumptions.sizes.get(name) is None:
+                        check(ops.greater_equal(ops.size(dim=argument), const(0, I64)), "ValueError",
+                              "negative dimensions are not allowed")
+                    elif self.assumptions._assume(argument, "<", self.assumptions._typical(argument) < 0):
+                        self.demand(x)
+            if self.assumptions.is_negative(size):
+                raise RuleError("negative dimensions are not allowed", code="E302")
+            return size
+        value = x.value if isinstance(x, Weak) else x
+        if isinstance(value, Const):
+            return int(value.value)
+        if not isinstance(value, Var) or value.type.kind not in "iu" or value.rank:
+            raise RuleError(f"{what} must be an integer", kind=TypeError, code="E302")
+        value = cast(value, "int64")
+        check(ops.greater_equal(value, const(0, I64)), "ValueError", "negative dimensions are not allowed")
+        return symbol(value.name, 0)
+
+    def opaque_text(self) -> str:
+        """Text with run-time values in it: only an error message can need it."""
+        return "<text of run-time values>"
+
+    # --- NumPy -------------------------------------------------------------------------------------------------
+
+    def spell(self, key: Any, *args: Any, **kwargs: Any) -> Value:
+        """A NumPy function on IR values."""
+        function = find_spelling(key)
+        if function is None:
+            raise not_supported(key)
+        return function(*args, **kwargs)
+
+    def call_spelling(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A NumPy function (or method) that has a spelling, on abstract values."""
+        function = find_spelling(key)
+        if function is None:
+            raise not_supported(key)
+        if args and isinstance(args[0], Masked):
+            args, kwargs = self._unmasked(key, args, kwargs)
+        out = kwargs.get("out")
+        if isinstance(out, tuple) and len(out) == 1:
+            out = out[0]
+        if isinstance(out, ArrayRef):
+            from .writes import write_all
+            write_all(self, out, self.call_spelling(key, args, {k: v for k, v in kwargs.items() if k != "out"}))
+            return out
+        result = self._run_spelling(key, function, [lower(a) for a in args], {k: lower(v) for k, v in kwargs.items()})
+        if key in SAME and args and isinstance(args[0], ArrayRef) and result is args[0].read():
+            return args[0]
+        if is_view(key, args):
+            return self._views(key, args, kwargs, result)
+        return lift(result)
+
+    def _run_spelling(self, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except NotKnown as problem:
+            operand = problem.operand
+            if problem.is_size:
+                size = self.dimension(operand)
+                return self._run_spelling(key, function, [replaced(a, operand, size) for a in args],
+                                          {k: replaced(v, operand, size) for k, v in kwargs.items()})
+            if isinstance(operand, DimExpr) and self.assumptions.decidable(operand):
+                raise Unify(self.assumptions.pinned(operand)) from None
+            self.demand(operand)
+            raise
+        except TypeError as problem:
+            self._explain_signature(key, function, args, kwargs, problem)
+            raise
+        except RULE_ERRORS as problem:
+            self._unify_equal_sizes(args, kwargs, problem)
+            raise
+
+    def _explain_signature(self, key: Any, function: Any, args: list[Any], kwargs: dict[str, Any],
+                           problem: TypeError) -> None:
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as mismatch:
+            raise RuleError(f"{name_of(key)}() {mismatch}", kind=TypeError, code="E208") from problem
+
+    def _unify_equal_sizes(self, args: list[Any], kwargs: dict[str, Any], problem: Exception) -> None:
+        """A rule refuses shapes: where their sizes differ in name only, start again with one name."""
+        if getattr(problem, "kind", ValueError) not in (ValueError, None):
+            return
+        found = {dim: None for value in _values_in([*args, *kwargs.values()]) for dim in value.shape}
+        dims = list(found)
+        for k, a in enumerate(dims):
+            for b in dims[k + 1:]:
+                size = self.assumptions.example(a)
+                if size is not None and size == self.assumptions.example(b):
+                    self.assumptions.are_equal(a, b)
+
+    def _unmasked(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        masked = args[0]
+        if key not in MASKABLE or len(args) > 1 or "axis" in kwargs or "where" in kwargs:
+            from .errors import shape_depends_on_values
+            raise shape_depends_on_values(masked.loc)
+        return (ArrayRef(masked.array),), {**kwargs, "where": ArrayRef(masked.mask)}
+
+    def _views(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+        """The result of a function that gives a view (or several)."""
+        base, rest = args[0], args[1:]
+        lowered, options = [lower(a) for a in rest], {k: lower(v) for k, v in kwargs.items()}
+        function = find_spelling(key)
+        assert function is not None
+
+        def reference(array: Any) -> Any:
+            called = key if callable(key) else lambda x: key.__get__(x)
+            return called(array, *map(to_python, rest), **{k: to_python(v) for k, v in kwargs.items()})
+
+        def part(k: int | None) -> FunctionView:
+            pick = (lambda parts: parts) if k is None else lambda parts: parts[k]
+            inverse = view_inverse(key) if k is None else None
+            return FunctionView(lambda value: pick(function(value, *lowered, **options)),
+                                lambda array: pick(reference(array)),
+                                None if inverse is None else
+                                lambda whole, new: inverse(whole, new, *lowered, **options))
+
+        if is_value(result):
+            return ArrayRef.of_view(base, part(None), result) if result.rank else result
+        return type(result)(ArrayRef.of_view(base, part(k), value) for k, value in enumerate(result))
+
+    def call_numpy(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A NumPy function on anything: NumPy itself where all is known, else its spelling."""
+        out = kwargs.get("out")
+        if out is None and is_static(args) and is_static(kwargs):
+            if is_view(key, args):
+                return self._known_view(key, args, kwargs)
+            return self._known_result(key, args, kwargs)
+        return self.call_spelling(key, args, kwargs)
+
+    def _known_view(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if find_spelling(key) is None:
+            return from_numpy(self.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
+        result = self.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()})
+        if not isinstance(result, np.ndarray) or result.ndim == 0:
+            return from_numpy(result)
+        function = find_spelling(key)
+        lowered, options = [lower(a) for a in args[1:]], {k: lower(v) for k, v in kwargs.items()}
+        inverse = view_inverse(key)
+        static_args, static_kwargs = list(map(to_python, args[1:])), {k: to_python(v) for k, v in kwargs.items()}
+        view = FunctionView(lambda value: function(value, *lowered, **options),      # type: ignore[misc]
+                            lambda array: key(array, *static_args, **static_kwargs),
+                            None if inverse is None else lambda whole, new: inverse(whole, new, *lowered, **options))
+        return ArrayRef.of_view(args[0], view, None)
+
+    def _known_result(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """NumPy's own result; large arrays are emitted instead, so that no table of their elements is written."""
+        if key in (np.empty, np.empty_like):      # what memory happens to hold is not to be frozen
+            key = {np.empty: np.zeros, np.empty_like: np.zeros_like}[key]
+        function = find_spelling(key)
+        static_args, static_kwargs = list(map(to_python, args)), {k: to_python(v) for k, v in kwargs.items()}
+        result = self.native(key, *static_args, **static_kwargs)
+        if isinstance(result, np.ndarray) and result.ndim and function is not None and not _holds_array(args):
+            if result.size > KNOWN_SIZE:
+                return self.call_spelling(key, args, kwargs)
+            if result.size > 4 and result.dtype.kind in "biufc":
+                return ArrayRef(known=np.array(result), recipe=lambda: function(*static_args, **static_kwargs))
+        return from_numpy(result)
+
+    # --- calling -----------------------------------------------------------------------------------------------
+
+    def call(self, callee: Any, args: Sequence[Any], kwargs: dict[str, Any], loc: Location | None = None) -> Any:
+        """Call anything callable with abstract arguments."""
+        from .calls import call_value
+        self.at(loc)
+        return call_value(self, callee, tuple(args), dict(kwargs))
+
+    def returned_to(self, loc: Location | None) -> None:
+        """A call is over: what comes next belongs to the caller's line."""
+        self.at(loc)
+
+    def find_special(self, receiver: Instance, name: str) -> Any | None:
+        """The bound special method of an object's class, or None."""
+        from .attributes import class_attribute
+        return class_attribute(self, receiver.cls, name, receiver, missing=None)
+
+    def subtrace(self, callee: Any, args: Sequence[Any], kwargs: dict[str, Any],
+                 name: str | None = None) -> tuple[Func, Structure, tuple[Value, ...]]:
+        """Trace a call into a func of its own.
+
+        Its params are the run-time leaves of (args, kwargs) in tree order, then the values of the surrounding code
+        that it reads.  Returns the func, the structure of its result, and those values.
+        """
+        leaves, structure = flatten((tuple(args), dict(kwargs)), sizes_are_static=True)
+        values = leaf_values(leaves)
+        barrier, self.barrier = self.barrier, ArrayRef(known=np.zeros(0)).serial
+        try:
+            with building() as inner:
+                params = [inner.var(v.type, v.name if isinstance(v, Var) else "x") for v in values]
+                new_args, new_kwargs = unflatten(structure, params)
+                result = self.call(callee, new_args, new_kwargs, self.here)
+                results, result_structure = flatten(result)
+                block_results = tuple(leaf_values(results))
+        finally:
+            self.barrier = barrier
+        block = Block(tuple(inner.stmts), block_results)
+        outer = self._outer_values(block, params)
+        func_name = name or getattr(callee, "name", None) or getattr(callee, "__name__", "inner")
+        func_name = func_name if func_name.isidentifier() else "inner"
+        return Func(func_name, (*params, *outer), block), result_structure, outer
+
+    def _outer_values(self, block: Block, params: Sequence[Var]) -> tuple[Var, ...]:
+        """Values of outer blocks that a block reads, and parameters that bind the sizes it uses."""
+        inside = set(params) | set(walk.definitions(block))
+        for stmt in walk.all_statements(block):
+            inside.update(walk.bound_inside(stmt))
+        read = walk.reads(block)
+        outer = sorted((v for v in read if isinstance(v, Var) and v not in inside), key=lambda v: v.name)
+        bound = {str(d) for v in (*params, *outer) for d in v.type.shape} | {v.name for v in (*outer, *inside)}
+        typed = [*params, *outer]
+        sizes = {s for v in typed for d in v.type.shape for s in symbols_of(d)} | {s for s in read if isinstance(s, str)}
+        for size in sorted(sizes):
+            if size in bound:
+                continue
+            for var in (*self.params, *self.captures.params):
+                if var.name == size or size in map(str, var.type.shape):
+                    outer.append(var)
+                    bound.update(map(str, var.type.shape), {var.name})
+                    break
+        return tuple(outer)
+
+
+def lower(x: Any) -> Any:
+    """An abstract value as spellings take it: arrays as IR values, or as NumPy arrays where they are known."""
+    if isinstance(x, ArrayRef):
+        known = x.current_known()
+        return known.copy() if known is not None and x.recipe is None and x.value is None else x.read()
+    if type(x) in (list, tuple):
+        return type(x)(map(lower, x))
+    if isinstance(x, list):
+        return [lower(v) for v in x]
+    if isinstance(x, tuple) and hasattr(x, "_make"):
+        return tuple(map(lower, x))
+    if isinstance(x, dict):
+        return {k: lower(v) for k, v in x.items()}
+    return x
+
+
+def lift(x: Any) -> Any:
+    """What a spelling returns, as an abstract value: arrays become new buffers."""
+    if is_value(x):
+        return ArrayRef(x) if x.rank else x
+    if isinstance(x, (list, tuple)):
+        return type(x)._make(map(lift, x)) if hasattr(x, "_make") else type(x)(map(lift, x))
+    return from_numpy(x)
+
+
+def replaced(x: Any, old: Any, new: Any) -> Any:
+    """x with one object in it (found by identity) replaced."""
+    if x is old or (isinstance(x, Weak) and isinstance(old, Weak) and x.value is old.value):
+        return new
+    if type(x) in (list, tuple):
+        return type(x)(replaced(v, old, new) for v in x)
+    return x
+
+
+def _values_in(x: Any) -> list[Value]:
+    if is_value(x):
+        return [x]
+    return [v for part in x for v in _values_in(part)] if isinstance(x, (list, tuple)) else []
+
+
+def _holds_array(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_holds_array, x))
+    return isinstance(x, ArrayRef)
+
+
+def is_view(key: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a NumPy function gives a view of its first argument."""
+    try:
+        return key in VIEWS and bool(args) and isinstance(args[0], ArrayRef) and not (
+            key is np.diag and args[0].rank == 1)
+    except TypeError:
+        return False
+
+
+def view_inverse(key: Any) -> Callable[..., Value] | None:
+    """How the elements of a view go back into its base."""
+    from .writes import INVERSES
+    return INVERSES.get(key)
+
+
+def name_of(key: Any) -> str:
+    """How a user calls a NumPy function."""
+    if isinstance(key, tuple):
+        return f"np.{key[0].__name__}.{key[1]}"
+    module = getattr(key, "__module__", None) or ""
+    name = getattr(key, "__name__", repr(key))
+    if getattr(key, "__objclass__", None) is np.ndarray:
+        return f"ndarray.{name}"
+    if isinstance(key, np.ufunc) and not module.startswith("scipy"):
+        module = "numpy"
+    if module == "builtins" or not module:
+        return name
+    return f"{module.replace('numpy', 'np', 1) if module.startswith('numpy') else module}.{name}"
+
+
+def not_supported(key: Any) -> RuleError:
+    """NumPy has the function, but it has no spelling here."""
+    name = name_of(key)
+    supported = {name_of(k) for k in SPELLINGS}
+    return RuleError(f"{name} is not supported", kind=NotImplementedError, code="E202",
+                     help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; give your own "
+                     "rule with custom_vjp, or call it outside and pass in its result")
+
+
+__all__ = ["RULE_ERRORS", "Frame", "Interpreter", "locate_rule_error"]

@@ -1,0 +1,106 @@
+"""Going over things: what Python's `for`, stars, comprehensions and unpacking see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator as PythonIterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import error
+from ..ir.dims import DimExpr
+from ..ops.base import RuleError
+from ..ops.spelling import python_type
+from .values import ArrayRef, Instance, Masked, is_scalar, type_of
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+
+class Iterator:
+    """What `iter`, `zip`, `map` or a generator expression gives: it can be gone over once."""
+
+    def __init__(self, items: PythonIterator[Any]) -> None:
+        self.items = items
+
+    def __iter__(self) -> PythonIterator[Any]:
+        return self.items
+
+    def __next__(self) -> Any:
+        return next(self.items)
+
+
+class DimRange:
+    """`range` with a bound that is a size or a run-time int."""
+
+    def __init__(self, start: Any, stop: Any, step: Any) -> None:
+        self.start, self.stop, self.step = start, stop, step
+
+
+def iterate(it: Interpreter, value: Any) -> list[Any]:
+    """All elements, for what is gone over while transpiling."""
+    if isinstance(value, ArrayRef):
+        return _rows(it, value)
+    if isinstance(value, DimRange):
+        return list(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
+    if isinstance(value, Masked):
+        from .errors import shape_depends_on_values
+        raise shape_depends_on_values(value.loc)
+    if isinstance(value, Instance):
+        return _instance_items(it, value)
+    if is_scalar(value) or python_type(value) is not None:
+        raise RuleError(f"{type_of(value).__name__!r} object is not iterable", kind=TypeError, code="E312")
+    from .values import from_numpy
+    items = it.native(iter, value)
+    return [from_numpy(v) for v in it.native(list, items)]
+
+
+def lazily(it: Interpreter, value: Any) -> Any:
+    """Elements one at a time, as `for` takes them: a list that grows meanwhile is followed."""
+    if isinstance(value, (list, range, Iterator)):
+        return iter(value)
+    return iterate(it, value)
+
+
+def _bound(it: Interpreter, bound: Any) -> int:
+    if isinstance(bound, DimExpr):
+        raise error("E110", "a loop over a range known only at run time", it.here, kind=NotImplementedError,
+                    label=f"its length depends on the size {bound}",
+                    help="write it with array operations; loops over run-time ranges are not supported yet")
+    return it.static_int(bound, "a bound of `range`")
+
+
+def _rows(it: Interpreter, ref: ArrayRef) -> list[Any]:
+    from .indexing import get_item
+    if not isinstance(ref.shape[0], int):
+        raise error("E110", "a loop over an array whose length is known only at run time", it.here,
+                    kind=NotImplementedError, label=f"its length is the size {ref.shape[0]}",
+                    help="write it with array operations, or give the array a fixed length; loops over run-time "
+                         "lengths are not supported yet")
+    return [get_item(it, ref, k) for k in range(ref.shape[0])]
+
+
+def _instance_items(it: Interpreter, value: Instance) -> list[Any]:
+    found = it.find_special(value, "__iter__")
+    if found is not None:
+        return iterate(it, it.call(found, (), {}))
+    raise RuleError(f"{value.cls.__name__!r} object is not iterable", kind=TypeError, code="E312")
+
+
+def length(it: Interpreter, value: Any) -> Any:
+    """`len(value)`: an int or a dimension."""
+    if isinstance(value, ArrayRef):
+        return value.shape[0]
+    if isinstance(value, DimRange):
+        from ..ir import dims
+        if value.step == 1 and isinstance(value.start, (int, DimExpr)) and isinstance(value.stop, (int, DimExpr)):
+            return dims.maximum(value.stop - value.start, 0)
+        return len(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
+    if isinstance(value, Instance):
+        found = it.find_special(value, "__len__")
+        if found is not None:
+            return it.call(found, (), {})
+    if is_scalar(value) or python_type(value) is not None or isinstance(value, (Instance, Iterator)):
+        raise RuleError(f"object of type {type_of(value).__name__!r} has no len()", kind=TypeError, code="E312")
+    if isinstance(value, Masked):
+        from .errors import shape_depends_on_values
+        raise shape_depends_on_values(value.loc)
+    return it.native(len, value)

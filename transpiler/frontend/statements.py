@@ -1,0 +1,430 @@
+"""Statements: one function per kind of node, `(interpreter, node, frame) -> how the block goes on`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import gast
+import numpy as np
+
+from ..errors import TranspileError, error
+from ..ops.base import RuleError
+from .attributes import set_attribute
+from .environment import Frame
+from .errors import RULE_ERRORS, is_pythons_own, locate_rule_error, original_exception, raised
+from .expressions import evaluate, make_closure
+from .guards import Access
+from .iteration import iterate, lazily
+from .operators import BINARY, binary, truth
+from .values import ArrayRef, Instance, OuterDict, OuterList, is_static, to_python
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+
+@dataclass(frozen=True, slots=True)
+class Jump:
+    """The block ends here: "break", "continue" or "return" with its value."""
+
+    kind: str
+    value: Any = None
+
+
+BREAK, CONTINUE = Jump("break"), Jump("continue")
+
+
+def execute_block(it: Interpreter, nodes: list[Any], frame: Frame) -> Jump | None:
+    """Run statements in order until one jumps."""
+    for node in nodes:
+        jump = execute(it, node, frame)
+        if jump is not None:
+            return jump
+    return None
+
+
+def execute(it: Interpreter, node: Any, frame: Frame) -> Jump | None:
+    handler = HANDLERS.get(type(node))
+    if handler is None:
+        raise error("E110", f"`{_word(node)}` is not supported inside a transpiled function", frame.location(node),
+                    help="move it out of the function and pass in what it made")
+    it.step(frame, node)
+    try:
+        return handler(it, node, frame)
+    except RULE_ERRORS as problem:
+        raise locate_rule_error(problem, it.here) from None
+    except RecursionError as problem:
+        if isinstance(problem, TranspileError):
+            raise
+        raise error("E125", "the calls are nested too deeply", frame.location(node), kind=RecursionError) from None
+
+
+def _word(node: Any) -> str:
+    return {"ClassDef": "class", "AsyncFunctionDef": "async def", "AsyncFor": "async for", "AsyncWith": "async with",
+            "TryStar": "except*", "Match": "match"}.get(type(node).__name__, type(node).__name__.lower())
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# assignment
+
+
+def _expression(it: Interpreter, node: gast.Expr, frame: Frame) -> None:
+    evaluate(it, node.value, frame)
+
+
+def _assign(it: Interpreter, node: gast.Assign, frame: Frame) -> None:
+    value = evaluate(it, node.value, frame)
+    for target in node.targets:
+        assign(it, target, value, frame)
+
+
+def _annotated(it: Interpreter, node: gast.AnnAssign, frame: Frame) -> None:
+    if node.value is not None:
+        assign(it, node.target, evaluate(it, node.value, frame), frame)
+
+
+def assign(it: Interpreter, target: Any, value: Any, frame: Frame) -> None:
+    """Bind a target: a name, a part of something, or names to unpack into."""
+    match target:
+        case gast.Name():
+            store_name(it, frame.mangled(target.id), value, target, frame)
+        case gast.Tuple() | gast.List():
+            _unpack(it, target, value, frame)
+        case gast.Starred():
+            assign(it, target.value, value, frame)
+        case gast.Subscript():
+            container = evaluate(it, target.value, frame)
+            key = evaluate(it, target.slice, frame)
+            it.at(frame.location(target))
+            set_item(it, container, key, value)
+        case gast.Attribute():
+            receiver = evaluate(it, target.value, frame)
+            it.at(frame.location(target))
+            set_attribute(it, receiver, frame.mangled(target.attr), value)
+        case _:
+            raise error("E110", "this assignment is not supported", frame.location(target))
+
+
+def store_name(it: Interpreter, name: str, value: Any, node: Any, frame: Frame) -> None:
+    """Rebind a name where it lives."""
+    owner = frame.owner_of(name)
+    if owner is not None:
+        owner.variables[name] = value
+        return
+    what = "a global" if frame.cells_of(name) is None else "a variable of an enclosing function that runs no more"
+    raise error("E126", f"rebinding `{name}`, {what}, is not supported", frame.location(node),
+                help="return the new value instead")
+
+
+def _unpack(it: Interpreter, target: Any, value: Any, frame: Frame) -> None:
+    it.at(frame.location(target))
+    try:
+        items = iterate(it, value)
+    except RULE_ERRORS as problem:
+        if getattr(problem, "code", "") == "E312":
+            text = str(problem).removesuffix("object is not iterable").strip()
+            raise RuleError(f"cannot unpack non-iterable {text.strip(chr(39))} object", kind=TypeError,
+                            code="E312") from None
+        raise
+    parts = target.elts
+    star = next((k for k, part in enumerate(parts) if isinstance(part, gast.Starred)), None)
+    if star is None:
+        if len(items) < len(parts):
+            raise RuleError(f"not enough values to unpack (expected {len(parts)}, got {len(items)})", code="E314")
+        if len(items) > len(parts):
+            raise RuleError(f"too many values to unpack (expected {len(parts)})", code="E314")
+    else:
+        if len(items) < len(parts) - 1:
+            raise RuleError(f"not enough values to unpack (expected at least {len(parts) - 1}, got {len(items)})",
+                            code="E314")
+        after = len(parts) - star - 1
+        items = [*items[:star], list(items[star:len(items) - after]), *items[len(items) - after:]]
+    for part, item in zip(parts, items):
+        assign(it, part, item, frame)
+
+
+def set_item(it: Interpreter, container: Any, key: Any, value: Any) -> None:
+    """`container[key] = value`."""
+    if isinstance(container, ArrayRef):
+        from .writes import write_item
+        write_item(it, container, key, value)
+        return
+    if isinstance(container, (OuterList, OuterDict)):
+        raise RuleError("writing to a list or dict from outside of the function is not supported", code="E126",
+                        kind=NotImplementedError, help="make a new one and return it")
+    if isinstance(container, Instance):
+        found = it.find_special(container, "__setitem__")
+        if found is not None:
+            it.call(found, (key, value), {})
+            return
+    if isinstance(container, list) and not isinstance(key, slice):
+        key = it.static_int(key, "an index of a list")
+    elif isinstance(container, dict):
+        from .expressions import static_key
+        key = static_key(it, key)
+    elif isinstance(container, list):
+        value = iterate(it, value)
+        key = slice(*(None if k is None else it.static_int(k, "a bound of a slice")
+                      for k in (key.start, key.stop, key.step)))
+    else:
+        it.native(_refuse_item, container)
+    it.native(container.__setitem__, key, value)
+
+
+def _refuse_item(container: Any) -> None:
+    raise TypeError(f"{type(container).__name__!r} object does not support item assignment")
+
+
+def _augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> None:
+    op = BINARY[type(node.op)]
+    match node.target:
+        case gast.Name():
+            old = evaluate(it, gast.copy_location(gast.Name(node.target.id, gast.Load(), None, None), node.target), frame)
+            new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
+            if new is not old:
+                store_name(it, frame.mangled(node.target.id), new, node, frame)
+        case gast.Subscript():
+            from .indexing import get_item
+            container = evaluate(it, node.target.value, frame)
+            key = evaluate(it, node.target.slice, frame)
+            it.at(frame.location(node.target))
+            old = get_item(it, container, key)
+            new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
+            if not isinstance(old, ArrayRef) or new is not old or old.base is None:
+                it.at(frame.location(node.target))
+                set_item(it, container, key, new)
+        case gast.Attribute():
+            from .attributes import get_attribute
+            receiver = evaluate(it, node.target.value, frame)
+            it.at(frame.location(node.target))
+            old = get_attribute(it, receiver, frame.mangled(node.target.attr))
+            new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
+            if new is not old:
+                set_attribute(it, receiver, frame.mangled(node.target.attr), new)
+
+
+def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame: Frame) -> Any:
+    """`old op= operand`: arrays and lists change, everything else is computed anew."""
+    it.at(frame.location(node))
+    if isinstance(old, ArrayRef):
+        from .writes import update
+        update(it, op, old, operand)
+        return old
+    if isinstance(old, list) and op.name == "add":
+        if isinstance(old, OuterList):
+            raise RuleError("writing to a list from outside of the function is not supported", code="E126",
+                            kind=NotImplementedError, help="use `a = a + [...]`")
+        old.extend(iterate(it, operand))
+        return old
+    if isinstance(old, Instance):
+        found = it.find_special(old, f"__i{op.name}__")
+        if found is not None:
+            return it.call(found, (operand,), {})
+    return binary(it, op, old, operand)
+
+
+def _delete(it: Interpreter, node: gast.Delete, frame: Frame) -> None:
+    for target in node.targets:
+        if isinstance(target, gast.Name):
+            evaluate(it, gast.copy_location(gast.Name(target.id, gast.Load(), None, None), target), frame)
+            owner = frame.owner_of(frame.mangled(target.id))
+            if owner is None:
+                raise error("E126", f"deleting the global `{target.id}` is not supported", frame.location(target))
+            del owner.variables[frame.mangled(target.id)]
+        elif isinstance(target, gast.Subscript):
+            container = evaluate(it, target.value, frame)
+            key = evaluate(it, target.slice, frame)
+            it.at(frame.location(target))
+            if not isinstance(container, (list, dict)) or isinstance(container, (OuterList, OuterDict)):
+                raise error("E110", "deleting a part of this is not supported", frame.location(target))
+            it.native(container.__delitem__, to_python(key))
+        else:
+            raise error("E110", "deleting this is not supported", frame.location(target))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# control flow that is known while transpiling
+
+
+def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
+    return Jump("return", None if node.value is None else evaluate(it, node.value, frame))
+
+
+def _if(it: Interpreter, node: gast.If, frame: Frame) -> Jump | None:
+    test = evaluate(it, node.test, frame)
+    it.at(frame.location(node.test))
+    return execute_block(it, node.body if truth(it, test, "this `if`") else node.orelse, frame)
+
+
+def _for(it: Interpreter, node: gast.For, frame: Frame) -> Jump | None:
+    values = evaluate(it, node.iter, frame)
+    it.at(frame.location(node.iter))
+    for value in lazily(it, values):
+        assign(it, node.target, value, frame)
+        jump = execute_block(it, node.body, frame)
+        if jump is BREAK:
+            return None
+        if jump is not None and jump is not CONTINUE:
+            return jump
+    return execute_block(it, node.orelse, frame)
+
+
+def _while(it: Interpreter, node: gast.While, frame: Frame) -> Jump | None:
+    while True:
+        test = evaluate(it, node.test, frame)
+        it.at(frame.location(node.test))
+        it.step(frame, node)
+        if not truth(it, test, "the condition of this `while`"):
+            return execute_block(it, node.orelse, frame)
+        jump = execute_block(it, node.body, frame)
+        if jump is BREAK:
+            return None
+        if jump is not None and jump is not CONTINUE:
+            return jump
+
+
+def _break(it: Interpreter, node: gast.Break, frame: Frame) -> Jump:
+    return BREAK
+
+
+def _continue(it: Interpreter, node: gast.Continue, frame: Frame) -> Jump:
+    return CONTINUE
+
+
+def _pass(it: Interpreter, node: Any, frame: Frame) -> None:
+    return None
+
+
+def _assert(it: Interpreter, node: gast.Assert, frame: Frame) -> None:
+    test = evaluate(it, node.test, frame)
+    it.at(frame.location(node.test))
+    if truth(it, test, "this `assert`"):
+        return
+    message = evaluate(it, node.msg, frame) if node.msg is not None else None
+    at = frame.location(node)
+    raise raised(AssertionError(*([] if message is None else [message])), at)
+
+
+def _raise(it: Interpreter, node: gast.Raise, frame: Frame) -> None:
+    at = frame.location(node)
+    if node.exc is None:
+        if it.handling:
+            raise it.handling[-1]
+        raise raised(RuntimeError("No active exception to reraise"), at)
+    value = evaluate(it, node.exc, frame)
+    it.at(at)
+    if isinstance(value, type) and issubclass(value, BaseException):
+        value = it.native(value)
+    if isinstance(value, Instance) and issubclass(value.cls, BaseException):
+        value = it.native(value.cls, *(a for a in value.fields.get("args", ()) if is_static(a)))
+    if not isinstance(value, BaseException):
+        value = TypeError("exceptions must derive from BaseException")
+    if isinstance(value, TranspileError):
+        raise value
+    raise raised(value, at)
+
+
+def _try(it: Interpreter, node: gast.Try, frame: Frame) -> Jump | None:
+    try:
+        jump = _try_body(it, node, frame)
+    except TranspileError:
+        ended = execute_block(it, node.finalbody, frame)
+        if ended is not None:
+            return ended
+        raise
+    ended = execute_block(it, node.finalbody, frame)
+    return ended if ended is not None else jump
+
+
+def _try_body(it: Interpreter, node: gast.Try, frame: Frame) -> Jump | None:
+    """An exception that surely happens is caught; one that depends on run-time values leaves the function."""
+    try:
+        jump = execute_block(it, node.body, frame)
+    except TranspileError as problem:
+        handler = _handler_of(it, node, problem, frame) if is_pythons_own(problem) else None
+        if handler is None:
+            raise
+        name = handler.name.id if handler.name is not None else None
+        if name is not None:
+            store_name(it, name, original_exception(problem), handler, frame)
+        it.handling.append(problem)
+        try:
+            return execute_block(it, handler.body, frame)
+        finally:
+            it.handling.pop()
+            owner = frame.owner_of(name) if name is not None else None
+            if owner is not None and name is not None:
+                owner.variables.pop(name, None)
+    return jump if jump is not None else execute_block(it, node.orelse, frame)
+
+
+def _handler_of(it: Interpreter, node: gast.Try, problem: TranspileError, frame: Frame) -> Any | None:
+    exception = original_exception(problem)
+    for handler in node.handlers:
+        kinds = evaluate(it, handler.type, frame) if handler.type is not None else BaseException
+        if isinstance(exception, kinds) or isinstance(problem, kinds):
+            return handler
+    return None
+
+
+def _with(it: Interpreter, node: gast.With, frame: Frame) -> Jump | None:
+    for item in node.items:
+        manager = evaluate(it, item.context_expr, frame)
+        if not isinstance(manager, np.errstate):
+            raise error("E110", "`with` is supported for np.errstate only", frame.location(item.context_expr),
+                        help="move it out of the function")
+        if item.optional_vars is not None:
+            assign(it, item.optional_vars, None, frame)
+    return execute_block(it, node.body, frame)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# definitions and imports
+
+
+def _function(it: Interpreter, node: gast.FunctionDef, frame: Frame) -> None:
+    decorators = [evaluate(it, d, frame) for d in node.decorator_list]
+    value: Any = make_closure(it, node, node.name, frame)
+    for decorator, place in zip(reversed(decorators), reversed(node.decorator_list)):
+        value = it.call(decorator, (value,), {}, frame.location(place))
+    store_name(it, frame.mangled(node.name), value, node, frame)
+
+
+def _import(it: Interpreter, node: gast.Import, frame: Frame) -> None:
+    it.at(frame.location(node))
+    for alias in node.names:
+        module = it.native(importlib.import_module, alias.name)
+        if alias.asname is None:
+            name = alias.name.partition(".")[0]
+            module = it.native(importlib.import_module, name)
+        store_name(it, alias.asname or alias.name.partition(".")[0], module, node, frame)
+
+
+def _import_from(it: Interpreter, node: gast.ImportFrom, frame: Frame) -> None:
+    it.at(frame.location(node))
+    package = frame.globals.get("__package__") or frame.globals.get("__name__")
+    name = "." * (node.level or 0) + (node.module or "")
+    module = it.native(importlib.import_module, name, package)
+    for alias in node.names:
+        if alias.name == "*":
+            raise error("E110", "`import *` is not supported inside a function", frame.location(node))
+        if not hasattr(module, alias.name):
+            try:
+                importlib.import_module(f"{module.__name__}.{alias.name}")
+            except ImportError:
+                raise raised(ImportError(f"cannot import name {alias.name!r} from {module.__name__!r}"),
+                             it.here) from None
+        value = getattr(module, alias.name)
+        value = it.captures.take(value, Access(module.__dict__, (("key", alias.name),)))
+        store_name(it, alias.asname or alias.name, value, node, frame)
+
+
+HANDLERS: dict[type, Callable[[Any, Any, Frame], Jump | None]] = {
+    gast.Expr: _expression, gast.Assign: _assign, gast.AnnAssign: _annotated, gast.AugAssign: _augmented,
+    gast.Delete: _delete, gast.Return: _return, gast.If: _if, gast.For: _for, gast.While: _while,
+    gast.Break: _break, gast.Continue: _continue, gast.Pass: _pass, gast.Global: _pass, gast.Nonlocal: _pass,
+    gast.Assert: _assert, gast.Raise: _raise, gast.Try: _try, gast.With: _with, gast.FunctionDef: _function,
+    gast.AsyncFunctionDef: _function, gast.Import: _import, gast.ImportFrom: _import_from,
+}
