@@ -21,6 +21,7 @@ from . import comparison as c
 from .base import RuleError
 from .families import broadcast_to
 from .spelling import (
+    Weak,
     as_value,
     broadcast_together,
     cast,
@@ -66,14 +67,13 @@ def _sign(x: Value) -> Value:
 
 
 def _reciprocal(x: Value) -> Value:
-    """1 / x; of integers the quotient is truncated, and 1 / 0 is the lowest integer, as on x86."""
+    """1 / x; of integers the quotient is truncated, and 1 / 0 is what NumPy gives on x86."""
     if x.type.is_inexact:
         return const(1, x.type) / x
     inverse = ops.select(ops.absolute(x).eq(1), x, const(0, x.type))
-    if x.type.kind == "u":
-        return ops.select(x.eq(0), const(0 if x.type.numpy.itemsize < 4 else np.iinfo(x.dtype).max // 2 + 1, x.type),
-                          inverse)
-    return ops.select(x.eq(0), const(0 if x.type.numpy.itemsize < 4 else np.iinfo(x.dtype).min, x.type), inverse)
+    if x.dtype not in ("int32", "int64"):
+        return inverse
+    return ops.select(x.eq(0), const(np.iinfo(x.dtype).min, x.type), inverse)
 
 
 spell_ufunc(np.sign, _sign)
@@ -142,6 +142,8 @@ def _spell_comparison(ufunc: np.ufunc, op: Callable[..., Value], *more: Any) -> 
     """NumPy compares integers of any dtypes exactly, among them Python's that do not fit the array's dtype."""
 
     def call(*operands: Any, **options: Any) -> Value:
+        if any(is_value(x) and x.type.kind in "iu" for x in operands):
+            operands = tuple(as_value(x) if isinstance(x, Weak) and python_type(x) is int else x for x in operands)
         for k, x in enumerate(operands):
             other = operands[1 - k] if len(operands) == 2 else None
             if type(x) is int and is_value(other) and other.type.kind in "iu":
@@ -335,8 +337,7 @@ def numpy_angle(z: Any, deg: bool = False) -> Value:
     if z.type.kind == "c":
         angle = ops.arctan2(ops.imag(z), ops.real(z))
     else:
-        z = z if z.type.is_inexact else cast(z, "float64")
-        angle = ops.arctan2(const(0, z.type), z)
+        angle = ops.arctan2(*ufunc_operands(np.arctan2, (0, z)))
     return angle * (180 / np.pi) if deg else angle
 
 

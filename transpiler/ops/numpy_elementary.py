@@ -19,7 +19,7 @@ from ..ir.types import BOOL
 from . import comparison, elementary, rounding, special
 from .base import RuleError
 from .numpy_arithmetic import power_by, scalar_argument
-from .spelling import as_value, cast, python_type, spell_scipy, spell_ufunc, spelled, static_int
+from .spelling import as_value, cast, python_type, spell_scipy, spell_ufunc, spelled, static_int, ufunc_operands
 
 for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "hypot", "logaddexp",
               "logaddexp2", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh",
@@ -31,6 +31,11 @@ for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "
 # rounding and signs
 
 
+def _by_parts(op: Callable[[Value], Value], x: Value) -> Value:
+    """The op on the real and on the imaginary part."""
+    return ops.make_complex(op(ops.real(x)), op(ops.imag(x))) if x.type.kind == "c" else op(x)
+
+
 def _unless_whole(op: Callable[[Value], Value]) -> Callable[[Value], Value]:
     """Integers and truth values are rounded already."""
     return lambda x: op(x) if x.type.is_inexact else x
@@ -39,7 +44,7 @@ def _unless_whole(op: Callable[[Value], Value]) -> Callable[[Value], Value]:
 spell_ufunc(np.floor, _unless_whole(rounding.floor))
 spell_ufunc(np.ceil, _unless_whole(rounding.ceil))
 spell_ufunc(np.trunc, _unless_whole(rounding.trunc))
-spell_ufunc(np.rint, rounding.rint)
+spell_ufunc(np.rint, lambda x: _by_parts(rounding.rint, x))
 spell_ufunc(np.copysign, rounding.copysign)
 spell_ufunc(np.nextafter, rounding.nextafter)
 spell_ufunc(np.heaviside, rounding.heaviside)
@@ -53,7 +58,7 @@ def numpy_fix(x: Any, out: Any = None) -> Value:
     return _unless_whole(ops.trunc)(as_value(x))
 
 
-@spelled(np.round, np.ndarray.round)
+@spelled(np.round, np.around, np.ndarray.round)
 def numpy_round(a: Any, decimals: Any = 0, out: Any = None) -> Value:
     """As NumPy: multiplied by the power of ten, rounded to even, divided again."""
     if out is not None:
@@ -61,7 +66,7 @@ def numpy_round(a: Any, decimals: Any = 0, out: Any = None) -> Value:
                         help="assign the result instead")
     x, places = as_value(a), static_int(decimals, "decimals")
     if x.type.kind == "c":
-        return ops.make_complex(numpy_round(ops.real(x), places), numpy_round(ops.imag(x), places))
+        return _by_parts(lambda part: numpy_round(part, places), x)
     if x.dtype == "bool":
         raise RuleError("np.round of truth values is not supported", code="E309", kind=TypeError,
                         help="convert to a number before")
@@ -97,7 +102,14 @@ def _float_test(ufunc: np.ufunc, op: Callable[[Value], Value], of_whole: bool) -
 _float_test(np.isnan, comparison.isnan, False)
 _float_test(np.isinf, comparison.isinf, False)
 _float_test(np.isfinite, comparison.isfinite, True)
-spell_ufunc(np.signbit, comparison.signbit)
+
+
+@spelled(np.signbit)
+def numpy_signbit(*operands: Any, **options: Any) -> Value:
+    x = as_value(operands[0]) if len(operands) == 1 else None
+    if x is not None and not x.type.is_inexact:         # NumPy goes through float16 for narrow integers
+        return x < 0 if x.type.kind == "i" else const(False, BOOL.with_shape(x.shape))
+    return comparison.signbit(*ufunc_operands(np.signbit, operands, **options))
 
 
 @spelled(np.isposinf)

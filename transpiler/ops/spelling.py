@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..ir import registry
-from ..ir.build import const, size_value
+from ..ir.build import check, const, size_value
 from ..ir.dims import DimExpr, is_dim
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
@@ -110,9 +110,9 @@ def python_type(x: Any) -> type | None:
 def as_value(x: Any, dtype: str | None = None) -> Value:
     """x as a strong value, as `np.asarray(x)` would make it; nested sequences are stacked; cast to dtype if given."""
     if isinstance(x, Weak):
-        x = x.value
+        x = _fitting(x.value, dtype)
     elif isinstance(x, DimExpr):
-        x = size_value(x)
+        x = _fitting(size_value(x), dtype)
     elif isinstance(x, (bool, int, float, complex)) and type(x) in (bool, int, float, complex):
         if dtype is not None:
             return _python_number(x, dtype)
@@ -126,6 +126,18 @@ def as_value(x: Any, dtype: str | None = None) -> Value:
     if not is_value(x):
         raise RuleError(f"{type(x).__name__} is not a number or an array", kind=TypeError, code="E302")
     return x if dtype is None else cast(x, dtype)
+
+
+def _fitting(x: Value, dtype: str | None) -> Value:
+    """A Python int known at run time, checked to fit into the dtype that it takes."""
+    if dtype is None or x.type.kind != "i" or np.dtype(dtype).kind not in "iu" or np.can_cast(x.dtype, dtype):
+        return x
+    limits = np.iinfo(dtype)
+    fits = x >= int(limits.min)
+    if limits.max < np.iinfo(x.dtype).max:
+        fits = fits & (x <= int(limits.max))
+    check(fits, "OverflowError", f"Python integer out of bounds for {dtype}")
+    return x
 
 
 def _python_number(x: Any, dtype: str) -> Const:
