@@ -173,7 +173,8 @@ class Reduction(Op):
     def infer(self, x: Type, *, axes: tuple[int, ...], **params: Any) -> Type:
         return x.with_shape(tuple(d for k, d in enumerate(x.shape) if k not in axes))
 
-    def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: tuple[int, ...], **params: Any) -> Any:
+    def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: tuple[int, ...],  # type: ignore[override]
+              **params: Any) -> Any:
         return self(args[0], axes=tuple(a + 1 for a in axes), **params)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import check, const
-from ..ir.nodes import Const, Value
+from ..ir.nodes import Const, Value, Var
 from ..ir.types import BOOL, Type
 from . import arithmetic as a
 from . import comparison as c
@@ -44,12 +44,12 @@ spell_ufunc(np.positive, lambda x: x, operator.pos)
 spell_ufunc(np.floor_divide, a.floor_divide, operator.floordiv)
 spell_ufunc(np.remainder, a.remainder, operator.mod)
 spell_ufunc(np.fmod, a.fmod)
-spell_ufunc(np.absolute, a.Absolute, abs)
-spell_ufunc(np.fabs, a.Absolute)
-spell_ufunc(np.maximum, a.Maximum)
-spell_ufunc(np.minimum, a.Minimum)
-spell_ufunc(np.fmax, a.FMax)
-spell_ufunc(np.fmin, a.FMin)
+spell_ufunc(np.absolute, ops.absolute, abs)
+spell_ufunc(np.fabs, ops.absolute)
+spell_ufunc(np.maximum, ops.maximum)
+spell_ufunc(np.minimum, ops.minimum)
+spell_ufunc(np.fmax, ops.fmax)
+spell_ufunc(np.fmin, ops.fmin)
 spell_ufunc(np.square, lambda x: ops.int_power(x, n=2))
 
 
@@ -146,7 +146,7 @@ def _spell_comparison(ufunc: np.ufunc, op: Callable[..., Value], *more: Any) -> 
             operands = tuple(as_value(x) if isinstance(x, Weak) and python_type(x) is int else x for x in operands)
         for k, x in enumerate(operands):
             other = operands[1 - k] if len(operands) == 2 else None
-            if type(x) is int and is_value(other) and other.type.kind in "iu":
+            if type(x) is int and isinstance(other, (Var, Const)) and other.type.kind in "iu":
                 limits = np.iinfo(other.dtype)
                 if not limits.min <= x <= limits.max:
                     answer = bool(ufunc(x, 0) if k == 0 else ufunc(0, x))

@@ -205,7 +205,7 @@ def broadcast_together(*values: Value) -> list[Value]:
 
 def ufunc_dtypes(ufunc: np.ufunc, operands: Sequence[Any], dtype: Any = None) -> tuple[str, ...]:
     """NumPy's own choice of loop: the dtype of each operand, then of the result (or results)."""
-    kinds = []
+    kinds: list[Any] = []
     for x in operands:
         weak = python_type(x)
         if weak is bool:
@@ -308,7 +308,7 @@ def shape_of(shape: Any) -> tuple[Any, ...]:
     """A shape argument: an int, a dimension, or a sequence of them."""
     items = shape if isinstance(shape, (tuple, list)) else (shape,)
     for d in items:
-        if isinstance(d, Weak) or isinstance(d, Var):
+        if isinstance(d, (Weak, Var)):
             raise NotKnown("a shape's entry", d, is_size=True)
     return tuple(d if isinstance(d, DimExpr) else static_int(d, "a shape's entry") for d in items)
 
