@@ -6,7 +6,7 @@ An operation answers with its attributes, never with its name:
     scalar   ELEMENTWISE: template of the result on scalars
     kernel   KERNEL: template of a call; one with `{out}` writes into an array allocated before it
     view     template of the result as a NumPy view of `{0}`, or None where there is none
-    short    name of an otherwise nameless result (by default the first letter of the operation's name)
+    short    name of an otherwise nameless result (by default a letter after its sign or its name)
 
 `scalar`, `kernel` and `view` are text or functions to it: `scalar(*types, **params)`, `kernel(types, params)` and
 `view(types, params)`, of the operands' types and the operation's parameters.
@@ -14,6 +14,7 @@ An operation answers with its attributes, never with its name:
 
 from __future__ import annotations
 
+import ast
 import enum
 from functools import lru_cache
 
@@ -88,5 +89,13 @@ def _parsed(text: str) -> Template:
         raise RuleError(f"the template {text!r} is not Python: {problem.msg}") from problem
 
 
+_OF_SIGNS: dict[type, str] = {ast.Add: "s", ast.Sub: "d", ast.Mult: "p", ast.Div: "q", ast.Pow: "p", ast.Mod: "r"}
+
+
 def short_name(let: Let) -> str:
-    return getattr(let.op, "short", None) or let.op.name[0]
+    """`short`; without it `s` for a sum, `d`, `p`, `q` for what `-`, `*` and `/` give, else the first letter."""
+    short: str | None = getattr(let.op, "short", None)
+    if short is not None:
+        return short
+    tree = template(let).tree
+    return _OF_SIGNS.get(type(tree.op), "b") if isinstance(tree, ast.BinOp) else str(let.op.name[0])

@@ -119,4 +119,4 @@ def _bfloat16_bits(value: float) -> int:
 
 
 def _bits_to_float32(bits: int) -> np.float32:
-    return np.uint32(bits & 0xFFFFFFFF).view(np.float32)[()]
+    return np.uint32(bits & 0xFFFFFFFF).view(np.float32)

@@ -43,6 +43,8 @@ class Naming:
         self._raw: set[str] = set()
         self._fixed: set[str] = set()
         func = plan.func
+        self._result_names = {r: name for r, name in zip(map(plan.value, func.results), func.result_names)
+                              if isinstance(r, Var) and name.isidentifier()}
         for var, path in self._variables(func):
             self._raw.add(var.name)
             owner = storage.owner(var)
@@ -51,12 +53,17 @@ class Naming:
         for param in func.params:
             self._set(storage.owner(param), self._free(param.name, param))
         for size in sizes:
-            self.sizes[size] = self._unshared(size)
-            self._fixed.add(self.sizes[size])
+            self.sizes[size] = self.fresh(size)
         self._visit(func.body)
 
     def of(self, var: Var) -> str:
         return self._names[self.storage.owner(var)]
+
+    def fresh(self, wanted: str) -> str:
+        """A name for something that is no value of the IR."""
+        name = self._unshared(wanted)
+        self._fixed.add(name)
+        return name
 
     # --- the variables, in order ---------------------------------------------------------------------------------
 
@@ -118,6 +125,9 @@ class Naming:
     def _choose(self, owner: Var) -> str:
         members = self._members[owner]
         for var in members:
+            if var in self._result_names:
+                return self._free(self._result_names[var], owner)
+        for var in members:
             if not self._is_nameless(var):
                 return self._free(self._base(var.name), owner)
         for candidate in self._candidates(members):
@@ -127,14 +137,27 @@ class Naming:
 
     def _candidates(self, members: list[Var]) -> Iterator[str]:
         lets = [let for var in members if isinstance(let := self.plan.definition.get(var), Let)]
+        if members[0].type.shape:
+            for let in lets:
+                yield from (letter.upper() for letter in self._short_names(let))
+            yield from LETTERS.upper()
+            return
         for let in lets:
             if self.plan.roles[let] is Role.LOAD:
                 yield self._place_name(let)
         for let in lets:
-            if self.plan.roles[let] is not Role.LOAD:
-                yield short_name(let)
-                yield let.op.name[:3]
+            yield from self._short_names(let)
         yield from LETTERS
+
+    def _short_names(self, let: Let) -> Iterator[str]:
+        """After what the statement computes; of a store, after what it stores."""
+        kind = self.plan.roles[let]
+        if kind in (Role.STORE, Role.ADD):
+            stored = self.plan.definition.get(self.plan.value(let.args[1]))  # type: ignore[arg-type]
+            if isinstance(stored, Let) and stored is not let:
+                yield from self._short_names(stored)
+        elif kind in (Role.SCALAR, Role.FILLS, Role.RETURNS) and (let.args or hasattr(let.op, "short")):
+            yield short_name(let)
 
     def _place_name(self, load: Let) -> str:
         """`x_t` for `x_tape[t]`, `A_ij` for `A[i, j]`."""

@@ -185,11 +185,8 @@ class _Function:
         return f'@njit(cache=True, nogil=True, error_model="numpy"{parallel})'
 
     def _renamed(self, text: str) -> str:
-        names = self.naming.sizes
-        changed = {s: n for s, n in names.items() if s != n}
-        for size, new in changed.items():
-            text = re.sub(rf"\b{re.escape(size)}\b", new, text)
-        return text
+        names = self.naming.sizes | {param.name: self.naming.of(param) for param in self.func.params}
+        return re.sub(r"(?<![\w.])[^\W\d]\w*", lambda match: names.get(match[0], match[0]), text)
 
     def _bind_sizes(self, writer: Writer) -> None:
         """`n = x.shape[0]`, from the first bare occurrence; else solved from an affine one."""

@@ -17,6 +17,7 @@ TEMPLATES: dict[str, str] = {
     **{name: f"np.{name}" + "({0}, {1})" for name in (
         "arctan2 hypot logaddexp logaddexp2 maximum minimum fmax fmin copysign nextafter heaviside floor_divide "
         "remainder fmod left_shift right_shift power").split()},
+    "accumulate": "{0} + {1}",
     "int_power": "{0} ** {1}",
     "expit": "1.0 / (1.0 + np.exp(-{0}))",
     "logistic": "1.0 / (1.0 + np.exp(-{0}))",

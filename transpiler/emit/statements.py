@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMENT_COLUMN = 48
 INDENT = "    "
+CHUNKS = 64         # of a parallel sum: enough for many threads, few enough to cost nothing
 
 
 @dataclass(frozen=True)
@@ -255,26 +256,42 @@ class Writer:
         owners = [target if k in summed else carry for k, (target, carry) in enumerate(zip(loop.targets, loop.carries))]
         self.hand_on(loop, "init", owners, loop.inits, changing)
         lo, hi, step = (self.expressions.value(v) for v in (loop.lo, loop.hi, loop.step))
-        bounds = [lo, hi, step]
-        if _is_int(step, 1):
-            bounds = [hi] if _is_int(lo, 0) else [lo, hi]
-        kind = "prange" if loop in self.storage.prange else "range"
-        index = self.naming.of(loop.index)
         start = len(self.lines)
-        self.line(f"for {index} in {kind}({', '.join(map(ast.unparse, bounds))}):")
+        if summed:
+            self._chunks(loop, lo, hi, summed)
+        else:
+            bounds = [lo, hi, step] if not _is_int(step, 1) else [lo, hi] if not _is_int(lo, 0) else [hi]
+            self._counted(loop, "prange" if loop in self.storage.prange else "range", bounds)
+        if len(self.lines) == start + 1:        # the body wrote nothing
+            self.lines.pop()
+        self.hand_on(loop, "after", loop.targets, owners, changing)
+
+    def _counted(self, loop: For, kind: str, bounds: list[ast.expr]) -> None:
+        self.line(f"for {self.naming.of(loop.index)} in {kind}({', '.join(map(ast.unparse, bounds))}):")
+        self.depth += 1
+        self.block(loop.body)
+        self.hand_on(loop, "body", loop.carries, loop.body.results, self.plan.carried[loop])
+        self.depth -= 1
+
+    def _chunks(self, loop: For, lo: ast.expr, hi: ast.expr, summed: Sequence[int]) -> None:
+        """A parallel loop over chunks of the range, each with sums of its own: in whatever order one chunk adds up,
+        and however many threads there are, the result is the same."""
+        chunk = t.name(self.naming.fresh("chunk"))
+        size = hi if _is_int(lo, 0) else ast.BinOp(hi, ast.Sub(), lo)
+
+        def bound(number: ast.expr) -> ast.expr:
+            share = ast.BinOp(ast.BinOp(number, ast.Mult(), size), ast.FloorDiv(), t.number(CHUNKS))
+            return share if _is_int(lo, 0) else ast.BinOp(lo, ast.Add(), share)
+
+        self.line(f"for {chunk.id} in prange({CHUNKS}):")
         self.depth += 1
         for k in summed:
             carry = loop.carries[k]
             self.assign(self.naming.of(carry), t.constant(np.zeros((), carry.type.dtype).item(), carry.type.dtype))
-        self.block(loop.body)
-        self.hand_on(loop, "body", loop.carries, loop.body.results, [k for k in changing if k not in summed])
+        self._counted(loop, "range", [bound(chunk), bound(ast.BinOp(chunk, ast.Add(), t.number(1)))])
         for k in summed:
-            part = self.expressions.value(loop.body.results[k])
-            self.line(f"{self.naming.of(loop.targets[k])} += {ast.unparse(part)}", self._loc(loop.body.results[k]))
+            self.line(f"{self.naming.of(loop.targets[k])} += {self.naming.of(loop.carries[k])}")
         self.depth -= 1
-        if len(self.lines) == start + 1:
-            self.lines.pop()
-        self.hand_on(loop, "after", loop.targets, owners, changing)
 
     def while_loop(self, loop: While) -> None:
         changing = self.plan.carried[loop]

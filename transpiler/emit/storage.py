@@ -34,8 +34,8 @@ WRITES = (Role.STORE, Role.ADD)
 
 
 class Storage:
-    """copies: the edges on which an array is copied.  partial: carries of a parallel loop that are summed up
-    separately within each iteration.  prange: loops that run in parallel."""
+    """copies: the edges on which an array is copied.  prange: loops that run in parallel.  partial: their carries
+    that are summed up chunk by chunk, each beginning at zero, and added to the loop's target."""
 
     def __init__(self, plan: Plan, parallel: bool) -> None:
         self.plan = plan
@@ -69,9 +69,11 @@ class Storage:
             if isinstance(stmt, For) and stmt.parallel:
                 sums = [k for k in self.plan.carried[stmt] if not stmt.carries[k].type.shape]
                 # Numba would widen a sum of narrow integers, and knows no sum of truth values.
-                if not any(stmt.carries[k].type.dtype in NARROW_INTS | {"bool"} for k in sums):
+                partial = [stmt.carries[k] for k in sums if not self._adds_once(stmt, k)]
+                if not any(stmt.carries[k].type.dtype in NARROW_INTS | {"bool"} for k in sums) and not (
+                        partial and not _is_one(stmt.step)):
                     self.prange.add(stmt)
-                    self.partial.update(stmt.carries[k] for k in sums if not self._adds_once(stmt, k))
+                    self.partial.update(partial)
                     continue
             for inner in blocks(stmt):
                 self._find_parallel(inner)
@@ -154,7 +156,7 @@ class Storage:
         targets = {loop.targets[k] for k in changing}
         summed = {loop.targets[k] for k in changing if loop.carries[k] in self.partial}
         inside = set(bound_inside(loop)) - {c for k, c in enumerate(loop.carries) if k not in changing}
-        carries = {loop.carries[k] for k in changing} - self.partial | summed
+        carries = {loop.carries[k] for k in changing} | summed
         results = [loop.body.results[k] for k in changing]
         inits = [loop.inits[k] for k in changing]
         self._point(live | targets)
@@ -245,7 +247,7 @@ class Storage:
                         carry, target, init = stmt.carries[k], stmt.targets[k], stmt.inits[k]
                         if carry not in self.partial:
                             yield carry, target
-                            yield carry, stmt.body.results[k]
+                        yield carry, stmt.body.results[k]
                         yield target, init
                 case _:
                     pass
@@ -270,6 +272,10 @@ class Storage:
         if not hasattr(self, "_indices"):
             self._indices = {s.index for s in all_statements(self.plan.func.body) if isinstance(s, For)}
         return var in self._indices
+
+
+def _is_one(value: Value) -> bool:
+    return isinstance(value, Const) and value.value == 1
 
 
 def _called(var: Var) -> str:

@@ -53,8 +53,8 @@ def test_fused_loop_as_in_the_design():
             d_x = np.empty(n)
             for i in range(n):
                 e = exp(-x[i])                          # model.py:4
-                d = 1.0 / (1.0 + e)                     # model.py:4
-                d_x[i] = e * d * d                      # model.py:4
+                q = 1.0 / (1.0 + e)                     # model.py:4
+                d_x[i] = e * q * q                      # model.py:4
             return d_x
         '''
     assert textwrap.dedent(expected).lstrip() == emit(sum_logistic(), doc="Gradient of sum_logistic (model.py).")
@@ -398,13 +398,12 @@ def test_shaped_constants():
         def f(x):
             n = x.shape[0]
             m = x.shape[1]
-            a = np.zeros((n, m))
-            a[0, 0] = 1.0
-            b = np.full(n, 2.5, np.float32)
-            b[0] = np.float32(1.0)
-            return a, b, np.full(3, -0.0), np.ones((n, 2), np.bool_)
-        """.replace("a[", "s[").replace("a =", "s =").replace("b[", "sto[").replace("b =", "sto =").replace(
-            "return a, b", "return s, sto"), f)
+            A = np.zeros((n, m))
+            A[0, 0] = 1.0
+            B = np.full(n, 2.5, np.float32)
+            B[0] = np.float32(1.0)
+            return A, B, np.full(3, -0.0), np.ones((n, 2), np.bool_)
+        """, f)
     agrees(f, np.ones((2, 3)))
     agrees(f, np.ones((2, 3)), compiled=True)
 
@@ -442,10 +441,11 @@ def test_parallel_sum_made_in_an_inner_loop():
             n = A.shape[0]
             m = A.shape[1]
             total = 1.5
-            for i in prange(n):
+            for chunk in prange(64):
                 total_1 = 0.0
-                for j in range(m):
-                    total_1 += A[i, j]
+                for i in range(chunk * n // 64, (chunk + 1) * n // 64):
+                    for j in range(m):
+                        total_1 += A[i, j]
                 total += total_1
             return total
         """, f, parallel=True)
@@ -519,9 +519,9 @@ def test_kernels_that_fill_their_result():
     shows("""
         def f(a, b):
             m = a.shape[1]
-            d = np.empty((m, m))
-            gemm(a.T, b, d)
-            return d
+            D = np.empty((m, m))
+            gemm(a.T, b, D)
+            return D
         """, f)
 
 
