@@ -65,7 +65,7 @@ def _arguments(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]]
     """From positional arguments to flat leaves, raising Miss for another tree, other static parts or other kinds of
     Python number than those that were traced."""
     described = spec.described
-    args, known = described.args, spec.trace.static_args
+    args, known = described.args, {id(leaf): value for leaf, value in spec.trace.static_args}
     kinds = [(k, type(v)) for k, (leaf, v) in enumerate(zip(described.leaves, described.values))
              if not leaf.type.shape and _kind_matters(spec)]
     if all(isinstance(a, Leaf) for a in args) and not known:
@@ -76,8 +76,8 @@ def _arguments(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]]
     found, _ = optree.tree_flatten(described.args, none_is_leaf=True)
     place = {id(leaf): k for k, leaf in enumerate(described.leaves)}
     statics = [(k, x) for k, x in enumerate(found) if not isinstance(x, Leaf)]
-    statics += [(k, known[x]) for k, x in enumerate(found) if isinstance(x, Leaf) and x in known]
-    order = sorted((place[id(x)], k) for k, x in enumerate(found) if isinstance(x, Leaf) and x not in known)
+    statics += [(k, known[id(x)]) for k, x in enumerate(found) if isinstance(x, Leaf) and id(x) in known]
+    order = sorted((place[id(x)], k) for k, x in enumerate(found) if isinstance(x, Leaf) and id(x) not in known)
     picks = [k for _, k in order]
     by_position = {place[id(x)]: k for k, x in enumerate(found) if isinstance(x, Leaf)}
     kinds = [(by_position[k], kind) for k, kind in kinds]
@@ -132,7 +132,7 @@ def _checks(guards: Sequence[StaticGuard]) -> list[Callable[[], bool]]:
 
 def _finish(spec: Specialisation) -> Callable[[Any], Any] | None:
     """From the entry's result to the user's; None where they are the same."""
-    form = result_form(spec.trace.out_structure)
+    form = result_form(spec.trace.out_tree)
     convert = spec.converters
     if form == "one":
         return convert[0]
@@ -140,7 +140,7 @@ def _finish(spec: Specialisation) -> Callable[[Any], Any] | None:
         if not any(convert):
             return None
         return lambda flat: tuple([x if c is None else c(x) for x, c in zip(flat, convert)])
-    structure, count = spec.trace.out_structure, len(spec.func.results)
+    structure, count = spec.trace.out_tree, len(spec.func.results)
 
     def build(flat: Any) -> Any:
         values = () if count == 0 else (flat,) if count == 1 else flat

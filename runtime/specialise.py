@@ -47,7 +47,7 @@ class Specialisation:
     seconds: dict[str, float]
 
     def __post_init__(self) -> None:
-        self.converters = converters(self.trace.out_structure, self.func)
+        self.converters = converters(self.trace.out_tree, self.func)
 
     def serves(self, described: Described) -> bool:
         """Whether the call may be answered by this specialisation (sizes are left to the entry's own guards)."""
@@ -59,7 +59,7 @@ class Specialisation:
         if not known:
             return True
         index = {id(leaf): k for k, leaf in enumerate(self.leaves)}
-        return all(_same_value(values[index[id(leaf)]], expected) for leaf, expected in known.items())
+        return all(_same_value(values[index[id(leaf)]], expected) for leaf, expected in known)
 
     def guards_hold(self) -> bool:
         return all(guard.holds() for guard in self.trace.static_guards)
@@ -84,18 +84,23 @@ class Specialisation:
 
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """What the entry takes: run-time leaves, then captures read now."""
-        known = self.trace.static_args
-        kept = [v for leaf, v in zip(self.leaves, values, strict=True) if leaf not in known]
+        kept = run_time(self.trace, self.leaves, values)
         return kept + [capture.get() for capture in self.trace.captures]
 
     def finish(self, result: Any) -> Any:
         """The user's result from the entry's."""
         flat = [value if convert is None else convert(value)
                 for value, convert in zip(_results(result, len(self.func.results)), self.converters, strict=True)]
-        return rebuild(self.trace.out_structure, flat)
+        return rebuild(self.trace.out_tree, flat)
 
     def call(self, described: Described) -> Any:
         return self.finish(self.entry(*self.flat(described.values)))
+
+
+def run_time(traced: Trace, leaves: Sequence[Leaf], items: Sequence[Any]) -> list[Any]:
+    """Those of `items`, one for each leaf, whose leaf is a run-time parameter."""
+    known = {id(leaf) for leaf, _ in traced.static_args}
+    return [item for leaf, item in zip(leaves, items, strict=True) if id(leaf) not in known]
 
 
 def _same_value(a: Any, b: Any) -> bool:
@@ -119,8 +124,8 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str, parall
     func = pipeline.run(traced.func)
     seconds["pipeline"] = perf_counter() - start
     start = perf_counter()
-    leaves = [leaf for leaf in described.leaves if leaf not in traced.static_args]
-    values = [v for leaf, v in zip(described.leaves, described.values) if leaf not in traced.static_args]
+    leaves = run_time(traced, described.leaves, described.leaves)
+    values = run_time(traced, described.leaves, described.values)
     text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values), guards=entry_guards(func, traced),
                 imports=[GUARD_IMPORT], parallel=parallel)
     seconds["emit"] = perf_counter() - start

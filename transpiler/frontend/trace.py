@@ -7,6 +7,7 @@ again, knowing that.  What it took for granted is in the `Trace`, for the run ti
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -18,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
-from ..errors import error
+from ..errors import RuleError, error
 from ..ir import dims
 from ..ir.build import Names, building
 from ..ir.nodes import Block, Func, Var
 from ..ir.types import I64, map_dims
 from ..ops.spelling import Weak
 from .captures import Captures
-from .errors import RULE_ERRORS, locate_rule_error
 from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, Unify
 from .interpreter import Interpreter
 from .source import FunctionSource
@@ -160,8 +160,8 @@ class _Attempt:
                 result = it.call(self.fn, args, kwargs)
                 leaves, out_tree = flatten(result)
                 results = tuple(leaf_values(leaves))
-            except RULE_ERRORS as problem:
-                raise locate_rule_error(problem, it.here) from None
+            except RuleError as problem:
+                raise problem.at(it.here) from None
         params = tuple([var for _, var in self.variables] + it.captures.params)
         func = Func(self.name, params, Block(tuple(builder.stmts), results))
         static = tuple((leaf, leaf.example) for leaf in self.knowledge.static.values())
@@ -237,7 +237,7 @@ def _function_of(fn: Any) -> FunctionType | None:
         if isinstance(fn, FunctionType):
             return fn
         fn = (getattr(fn, "__func__", None) or getattr(fn, "py_func", None) or getattr(fn, "func", None)
-              or getattr(fn, "__wrapped__", None) or getattr(type(fn), "__call__", None))
+              or getattr(fn, "__wrapped__", None) or inspect.getattr_static(type(fn), "__call__", None))
     return None
 
 
@@ -247,8 +247,9 @@ def _name_of(fn: Any) -> str:
 
 
 def _parameter_names(fn: Any, count: int) -> list[str]:
-    """The user's names for positional arguments."""
-    import inspect
+    """The user's names for positional arguments; those of the function itself under a transform."""
+    while hasattr(fn, "__gradsmith_transformed__"):
+        fn = fn.__gradsmith_transformed__[1]
     try:
         parameters = list(inspect.signature(fn, follow_wrapped=False).parameters.values())
     except (TypeError, ValueError):

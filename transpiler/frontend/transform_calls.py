@@ -201,7 +201,7 @@ def scalar_result(traced: Traced, kind: str, has_aux: bool) -> tuple[Structure, 
         raise RuleError(f"{kind} needs a function that returns one number, not a {_out_text(out)}", code="E403",
                         kind=TypeError, help=help)
     type = traced.func.results[0].type
-    if type.shape and any(d != 1 for d in type.shape) or type.shape:
+    if (type.shape and any(d != 1 for d in type.shape)) or type.shape:
         raise RuleError(f"{kind} needs a function that returns one number, not an array of shape "
                         f"({', '.join(map(str, type.shape))}{',' if type.rank == 1 else ''})", code="E403",
                         kind=TypeError, help="sum the result, or use gradsmith.jacrev or gradsmith.vjp")
@@ -305,7 +305,7 @@ def _jvp(interpreter: Any, fun: Any, args: Any, kwargs: Any, loc: Any) -> Any:
     if len(primals) != len(tangents):
         raise RuleError(f"jvp got {len(primals)} primals and {len(tangents)} tangents", code="E406", kind=ValueError)
     traced = trace_call(interpreter, fun, primals, {}, range(len(primals)), "jvp")
-    moving = [_matched(t, v) for t, v in zip(_flat_tangents(tangents, traced), traced.wanted_inputs(), strict=True)]
+    moving = [_matched(interpreter, t, v) for t, v in zip(_flat_tangents(tangents, traced), traced.wanted_inputs(), strict=True)]
     interpreter.at(loc)
     values = inline(jvp(traced.func, traced.wanted), (*traced.inputs, *moving))
     return _value_and_tangent(traced, values, has_aux)
@@ -346,11 +346,11 @@ def _flat_tangents(tangents: Sequence[Any], traced: Traced) -> list[Any]:
     return found
 
 
-def _matched(tangent: Any, primal: Value) -> Value:
+def _matched(interpreter: Any, tangent: Any, primal: Value) -> Value:
     """A tangent (or cotangent) as a value of the primal's type."""
     value = tangent.read() if isinstance(tangent, ArrayRef) else as_value(tangent)
-    if len(value.shape) != len(primal.shape) or any(
-            isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(value.shape, primal.shape)):
+    if len(value.shape) != len(primal.shape) or not all(
+            interpreter.assumptions.are_equal(a, b) for a, b in zip(value.shape, primal.shape)):
         raise RuleError(f"a tangent of shape {_shape(value)} for a value of shape {_shape(primal)}", code="E406",
                         kind=ValueError)
     return cast(value, primal.dtype)
@@ -393,7 +393,7 @@ def _pullback(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
         results = results[:leaf_count(first)]
     if len(numbers) != len(results):
         raise RuleError("the cotangent must have the structure of the function's result", code="E406", kind=TypeError)
-    cts = [_matched(ct, r) for ct, r in zip(numbers, results, strict=True) if r.type.is_inexact]
+    cts = [_matched(interpreter, ct, r) for ct, r in zip(numbers, results, strict=True) if r.type.is_inexact]
     cts += [const(0, r.type) for r in traced.func.results[len(results):] if r.type.is_inexact]
     values = inline(vjp(traced.func, traced.wanted), (*traced.inputs, *cts))
     return tuple(parts_of(traced.structures, values[len(traced.func.results):]))
@@ -425,7 +425,7 @@ def _pushforward(interpreter: Any, value: TransformValue, args: Any, kwargs: Any
         raise RuleError(f"the linear map takes {len(traced.structures)} tangents, not {len(args)}", code="E406",
                         kind=TypeError)
     interpreter.at(loc)
-    moving = [_matched(t, v) for t, v in zip(_flat_tangents(args, traced), traced.wanted_inputs(), strict=True)]
+    moving = [_matched(interpreter, t, v) for t, v in zip(_flat_tangents(args, traced), traced.wanted_inputs(), strict=True)]
     values = inline(jvp(traced.func, traced.wanted), (*traced.inputs, *moving))
     return _value_and_tangent(traced, values, False)[1]
 

@@ -81,11 +81,21 @@ def _simpler_product(x: Value, y: Value) -> Value | None:
         if isinstance(factor, Const) and x.type.kind in "if" and opposite is not None:
             return opposite * const(-factor.value, factor.type)
     first, second = operand_of("negative", x), operand_of("negative", y)
-    return None if first is None or second is None else first * second
+    if first is not None and second is not None:
+        return first * second
+    if x.type.kind == "f" and first is not None:                # signs travel outwards, where they meet and cancel
+        return ops.negative(first * y)
+    return ops.negative(x * second) if x.type.kind == "f" and second is not None else None
 
 
 def _simpler_quotient(x: Value, y: Value) -> Value | None:
-    if x.type.kind == "c" or not isinstance(y, Const):
+    if x.type.kind == "c":
+        return None
+    first, second = operand_of("negative", x), operand_of("negative", y)
+    if first is not None or second is not None:
+        quotient = (x if first is None else first) / (y if second is None else second)
+        return quotient if first is not None and second is not None else ops.negative(quotient)
+    if not isinstance(y, Const):
         return None
     if y.value == 1:
         return x
