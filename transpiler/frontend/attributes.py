@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 MUTATORS = frozenset({"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault",
                       "popitem", "add", "discard"})
 ARRAY_PROPERTIES = frozenset({"T", "real", "imag", "mT"})
+PYTHONS_OWN = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, range, slice)
 NUMPY_MODULES = ("numpy", "scipy")
 
 
@@ -73,13 +74,14 @@ def get_attribute(it: Interpreter, value: Any, name: str) -> Any:
 def has_attribute(it: Interpreter, value: Any, name: str) -> bool:
     """`hasattr(value, name)`."""
     from ..errors import TranspileError
-    from .errors import RULE_ERRORS
     try:
         get_attribute(it, value, name)
-    except (TranspileError, *RULE_ERRORS) as problem:
-        code = getattr(problem, "code", "")
-        if code in ("E116", "E201") or getattr(problem, "kind", None) is AttributeError or isinstance(
-                problem, AttributeError):
+    except RuleError as problem:
+        if problem.code in ("E116", "E201"):
+            return False
+        raise
+    except TranspileError as problem:
+        if isinstance(problem, AttributeError):
             return False
         raise
     return True
@@ -212,8 +214,7 @@ def _object_attribute(it: Interpreter, value: Any, name: str) -> Any:
     kind = type(value)
     found = inspect.getattr_static(kind, name, MISSING)
     own = getattr(value, "__dict__", {})
-    if kind.__module__.partition(".")[0] in LIBRARIES or isinstance(value, (str, bytes, int, float, complex, tuple, list,
-                                                                           dict, set, frozenset, range, slice)):
+    if kind.__module__.partition(".")[0] in LIBRARIES or isinstance(value, PYTHONS_OWN):
         if isinstance(value, tuple) and name not in ("_replace", "_asdict", "_make") and isinstance(
                 found, (property, types.FunctionType, classmethod)):
             return _from_class(it, kind, name, value, MISSING)

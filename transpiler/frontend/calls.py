@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,10 @@ from .environment import MISSING, Frame, scope_of
 from .guards import Access
 from .values import (
     ArrayMethod,
+    ArrayRef,
     BoundMethod,
     Closure,
     Instance,
-    Masked,
     Partial,
     Super,
     TransformValue,
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
     from .interpreter import Interpreter
 
 # Whatever these do differs from run to run, or is done to the world.
-UNSTEADY_MODULES = ("random", "numpy.random", "time", "datetime", "os", "io", "sys", "subprocess", "socket", "secrets",
-                    "uuid", "pathlib", "shutil", "threading")
-UNSTEADY_BUILTINS = frozenset({"input", "open", "exec", "eval", "compile", "__import__", "globals", "locals", "breakpoint",
-                               "exit", "quit", "setattr", "delattr"})
+UNSTEADY_MODULES = ("random", "numpy.random", "time", "datetime", "os", "io", "sys", "subprocess", "socket",
+                    "secrets", "uuid", "pathlib", "shutil", "threading")
+UNSTEADY_BUILTINS = frozenset({"input", "open", "exec", "eval", "compile", "__import__", "globals", "locals",
+                               "breakpoint", "exit", "quit", "setattr", "delattr"})
 
 
 def call_value(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -88,7 +89,7 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
         return call_value(it, inner, args, kwargs)
     if isinstance(callee, types.FunctionType) and not _is_library(callee):
         return _call_function(it, callee, args, kwargs)
-    own_call = getattr(type(callee), "__call__", None)
+    own_call = inspect.getattr_static(type(callee), "__call__", None)
     if isinstance(own_call, types.FunctionType) and not _is_library(own_call):
         return call_value(it, own_call, (callee, *args), kwargs)
     if not callable(callee):
@@ -100,7 +101,6 @@ def _call_builtin(it: Interpreter, builtin: Any, callee: Any, args: tuple[Any, .
     try:
         return builtin(it, *args, **kwargs)
     except TypeError as problem:
-        import inspect
         try:
             inspect.signature(builtin).bind(it, *args, **kwargs)
         except TypeError as mismatch:
@@ -146,8 +146,9 @@ def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: d
         type(owner).__module__ if owner is not None and not isinstance(owner, types.ModuleType) else "")
     if module.startswith(UNSTEADY_MODULES) or (getattr(callee, "__name__", "") in UNSTEADY_BUILTINS
                                                and module == "builtins" and not isinstance(owner, str)):
-        raise RuleError(f"{module}.{getattr(callee, '__name__', callee)} gives something else in every run", code="E202",
-                        kind=NotImplementedError, help="pass its result in as an argument, or use gradsmith.random")
+        raise RuleError(f"{module}.{getattr(callee, '__name__', callee)} gives something else in every run",
+                        code="E202", kind=NotImplementedError,
+                        help="pass its result in as an argument, or use gradsmith.random")
     from .writes import IN_PLACE
     in_place = IN_PLACE.get((owner, callee.__name__) if isinstance(owner, np.ufunc) else _hashable(callee))
     if in_place is not None:
@@ -203,11 +204,10 @@ def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ..
             return item_of(it, x, args)
         case "tolist":
             return array_to_list(it, x)
-        case "copy" | "__copy__" | "flatten" if not is_static(x):
-            from .interpreter import lift
-            flat = it.spell(np.ravel, x.read()) if name == "flatten" else x.read() if not isinstance(x, Masked) and not (
-                type_of(x) is not np.ndarray) else x
-            return lift(flat) if not isinstance(flat, Masked) else flat
+        case "copy" | "__copy__" | "flatten" if isinstance(x, ArrayRef) and not is_static(x):
+            return ArrayRef(it.spell(np.ravel, x.read()) if name == "flatten" else x.read())
+        case "copy" if not isinstance(x, ArrayRef):
+            return x
         case "block_until_ready":
             return x
     from .writes import ARRAY_METHODS
@@ -225,21 +225,13 @@ def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ..
 
 
 def _apply_transform(it: Interpreter, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`grad(f)`, `vjp(f, x)`: transforms that only wrap wait for their call, the others run now."""
-    if not args:
-        return TransformValue(kind, None, (), kwargs)
-    fun, *rest = args
-    value = TransformValue(kind, fun, tuple(rest), kwargs)
-    from .transform_calls import IMMEDIATE, call_transform
-    return call_transform(it, value, (), {}, it.here) if kind in IMMEDIATE else value
+    """`grad(f)`, `vjp(f, x)`: a transform's name called."""
+    from .transform_calls import make_transform
+    return make_transform(it, kind, args, kwargs, it.here)
 
 
 def _call_transformed(it: Interpreter, value: TransformValue, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if value.fun is None:              # a decorator with options gets its function
-        fun, *rest = args
-        return _apply_transform(it, value.kind, (fun, *rest), {**value.kwargs, **kwargs})
-    if value.kind == "jit":
-        return call_value(it, value.fun, args, kwargs)
+    """`grad(f)(x)`: what a transform gave, called."""
     from .transform_calls import call_transform
     return call_transform(it, value, args, kwargs, it.here)
 
@@ -384,6 +376,8 @@ def zero_argument_super(it: Interpreter, frame: Frame) -> Super:
 # ---------------------------------------------------------------------------------------------------------------
 # objects being made
 
+NATIVE_CLASSES = ("numpy", "collections", "decimal", "fractions", "enum")
+
 
 def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`cls(...)`: an Instance for classes written in Python, Python's own object where all is known."""
@@ -397,8 +391,7 @@ def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[st
     if dataclasses.is_dataclass(cls) and "__init__" in vars(cls) and getattr(
             vars(cls)["__init__"], "__qualname__", "").endswith("__init__") and _is_generated(vars(cls)["__init__"]):
         return _construct_dataclass(it, cls, args, kwargs)
-    if not cls.__flags__ & (1 << 9) or cls.__module__.partition(".")[0] in ("numpy", "collections", "decimal", "fractions",
-                                                                          "enum"):
+    if not cls.__flags__ & (1 << 9) or cls.__module__.partition(".")[0] in NATIVE_CLASSES:
         if not (is_static(args) and is_static(kwargs)):
             raise RuleError(f"{cls.__name__}(...) of run-time values is not supported", code="E202",
                             kind=NotImplementedError)

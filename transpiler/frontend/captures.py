@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONSTANTS = (bool, int, str, bytes, type(None), type(Ellipsis), range, slice, np.dtype, frozenset)
-LIBRARIES = ("numpy", "scipy", "math", "cmath", "builtins", "functools", "operator", "itertools", "dataclasses", "typing",
-             "collections", "gradsmith", "numba")
+LIBRARIES = ("numpy", "scipy", "math", "cmath", "builtins", "functools", "operator", "itertools", "dataclasses",
+             "typing", "collections", "gradsmith", "numba")
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str | None:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..errors import Location, TranspileError, error
-from ..errors import RuleError as LocatableError
-from ..ops.base import RuleError
-
-RULE_ERRORS: tuple[type[Exception], ...] = (RuleError, LocatableError)
 
 # Codes that stand for an exception Python or NumPy itself would raise; the others say that gradsmith cannot go on.
 PYTHONS_OWN = frozenset({"E114", "E115", "E116", "E118", "E119", "E120", "E201", "E208", "E301", "E302", "E303", "E304",
                          "E305", "E306", "E308", "E309", "E310", "E312", "E314", "E315", "E316"})
-
-
-def locate_rule_error(problem: Any, loc: Location | None) -> TranspileError:
-    """The rule's error with the user's line."""
-    return error(problem.code, str(problem), loc, help=problem.help, kind=problem.kind)
 
 
 def raised(exception: BaseException, loc: Location | None) -> TranspileError:

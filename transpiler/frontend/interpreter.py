@@ -25,7 +25,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import SPELLINGS, NotKnown, Weak, cast, find_spelling, is_value
 from .captures import Captures
 from .environment import Frame
-from .errors import RULE_ERRORS, locate_rule_error, raised
+from .errors import raised
 from .guards import Assumptions, Capture, NeedStatic, Unify
 from .source import FunctionSource, find_source
 from .trees import Structure, flatten, leaf_values, unflatten
@@ -204,9 +204,11 @@ class Interpreter:
             return int(value.value)
         if not isinstance(value, Var) or value.type.kind not in "iu" or value.rank:
             raise RuleError(f"{what} must be an integer", kind=TypeError, code="E302")
-        value = cast(value, "int64")
-        check(ops.greater_equal(value, const(0, I64)), "ValueError", "negative dimensions are not allowed")
-        return symbol(value.name, 0)
+        held = cast(value, "int64")
+        if isinstance(held, Const):
+            return int(held.value)
+        check(ops.greater_equal(held, const(0, I64)), "ValueError", "negative dimensions are not allowed")
+        return symbol(held.name, 0)
 
     def opaque_text(self) -> str:
         """Text with run-time values in it: only an error message can need it."""
@@ -258,7 +260,7 @@ class Interpreter:
         except TypeError as problem:
             self._explain_signature(key, function, args, kwargs, problem)
             raise
-        except RULE_ERRORS as problem:
+        except RuleError as problem:
             self._unify_equal_sizes(args, kwargs, problem)
             raise
 
@@ -387,7 +389,7 @@ class Interpreter:
             self.barrier = barrier
         block = Block(tuple(inner.stmts), block_results)
         outer = self._outer_values(block, params)
-        func_name = name or getattr(callee, "name", None) or getattr(callee, "__name__", "inner")
+        func_name: str = name or getattr(callee, "name", None) or getattr(callee, "__name__", None) or "inner"
         func_name = func_name if func_name.isidentifier() else "inner"
         return Func(func_name, (*params, *outer), block), result_structure, outer
 
@@ -399,8 +401,8 @@ class Interpreter:
         read = walk.reads(block)
         outer = sorted((v for v in read if isinstance(v, Var) and v not in inside), key=lambda v: v.name)
         bound = {str(d) for v in (*params, *outer) for d in v.type.shape} | {v.name for v in (*outer, *inside)}
-        typed = [*params, *outer]
-        sizes = {s for v in typed for d in v.type.shape for s in symbols_of(d)} | {s for s in read if isinstance(s, str)}
+        sizes = {s for v in (*params, *outer) for d in v.type.shape for s in symbols_of(d)}
+        sizes |= {s for s in read if isinstance(s, str)}
         for size in sorted(sizes):
             if size in bound:
                 continue
@@ -496,5 +498,3 @@ def not_supported(key: Any) -> RuleError:
                      help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; give your own "
                      "rule with custom_vjp, or call it outside and pass in its result")
 
-
-__all__ = ["RULE_ERRORS", "Frame", "Interpreter", "locate_rule_error"]

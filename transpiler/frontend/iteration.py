@@ -9,10 +9,14 @@ from ..errors import error
 from ..ir.dims import DimExpr
 from ..ops.base import RuleError
 from ..ops.spelling import python_type
+from .guards import Unify
 from .values import ArrayRef, Instance, Masked, is_scalar, type_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
+
+
+MOST_ELEMENTS = 256           # of an array that is taken apart into single values
 
 
 class Iterator:
@@ -57,25 +61,41 @@ def lazily(it: Interpreter, value: Any) -> Any:
     """Elements one at a time, as `for` takes them: a list that grows meanwhile is followed."""
     if isinstance(value, (list, range, Iterator)):
         return iter(value)
+    if isinstance(value, DimRange):
+        for bound in (value.start, value.stop, value.step):
+            _fixed(it, bound)
+    if isinstance(value, ArrayRef):
+        _fixed(it, value.shape[0])
     return iterate(it, value)
 
 
+def _fixed(it: Interpreter, size: Any) -> None:
+    """A loop needs its number of trips now."""
+    if isinstance(size, DimExpr):
+        raise error("E110", "a loop whose number of trips is known only at run time", it.here,
+                    kind=NotImplementedError, label=f"it depends on the size {size}",
+                    help="write it with array operations; loops over run-time lengths are not supported yet")
+
+
+def known_length(it: Interpreter, size: Any) -> int:
+    """A size as a number: the trace is then for this length alone."""
+    if isinstance(size, int):
+        return size
+    example = it.assumptions.example(size)
+    if example is None or example > MOST_ELEMENTS:
+        raise error("E117", "the length of this must be known while transpiling", it.here,
+                    label=f"it is the size {size}" + (f", which is {example} here" if example is not None else ""),
+                    help="write it with array operations, or give the array a fixed length in the signature")
+    raise Unify(it.assumptions.pinned(size))
+
+
 def _bound(it: Interpreter, bound: Any) -> int:
-    if isinstance(bound, DimExpr):
-        raise error("E110", "a loop over a range known only at run time", it.here, kind=NotImplementedError,
-                    label=f"its length depends on the size {bound}",
-                    help="write it with array operations; loops over run-time ranges are not supported yet")
-    return it.static_int(bound, "a bound of `range`")
+    return known_length(it, bound) if isinstance(bound, DimExpr) else it.static_int(bound, "a bound of `range`")
 
 
 def _rows(it: Interpreter, ref: ArrayRef) -> list[Any]:
     from .indexing import get_item
-    if not isinstance(ref.shape[0], int):
-        raise error("E110", "a loop over an array whose length is known only at run time", it.here,
-                    kind=NotImplementedError, label=f"its length is the size {ref.shape[0]}",
-                    help="write it with array operations, or give the array a fixed length; loops over run-time "
-                         "lengths are not supported yet")
-    return [get_item(it, ref, k) for k in range(ref.shape[0])]
+    return [get_item(it, ref, k) for k in range(known_length(it, ref.shape[0]))]
 
 
 def _instance_items(it: Interpreter, value: Instance) -> list[Any]:

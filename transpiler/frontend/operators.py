@@ -57,7 +57,8 @@ COMPARE: dict[type, Operator] = {
     gast.GtE: Operator(">=", operator.ge, np.greater_equal, "ge"),
 }
 UNARY: dict[type, Operator] = {
-    gast.USub: Operator("-", operator.neg, np.negative, "neg"), gast.UAdd: Operator("+", operator.pos, np.positive, "pos"),
+    gast.USub: Operator("-", operator.neg, np.negative, "neg"),
+    gast.UAdd: Operator("+", operator.pos, np.positive, "pos"),
     gast.Invert: Operator("~", operator.invert, np.invert, "invert"),
 }
 BY_FUNCTION = {op.python: op for table in (BINARY, COMPARE, UNARY) for op in table.values()}

@@ -14,8 +14,8 @@ from ..errors import TranspileError, error
 from ..ops.base import RuleError
 from .attributes import set_attribute
 from .environment import Frame
-from .errors import RULE_ERRORS, is_pythons_own, locate_rule_error, original_exception, raised
-from .expressions import evaluate, make_closure
+from .errors import is_pythons_own, original_exception, raised
+from .expressions import evaluate, load_name, make_closure
 from .guards import Access
 from .iteration import iterate, lazily
 from .operators import BINARY, binary, truth
@@ -53,8 +53,8 @@ def execute(it: Interpreter, node: Any, frame: Frame) -> Jump | None:
     it.step(frame, node)
     try:
         return handler(it, node, frame)
-    except RULE_ERRORS as problem:
-        raise locate_rule_error(problem, it.here) from None
+    except RuleError as problem:
+        raise problem.at(it.here) from None
     except RecursionError as problem:
         if isinstance(problem, TranspileError):
             raise
@@ -121,9 +121,11 @@ def store_name(it: Interpreter, name: str, value: Any, node: Any, frame: Frame) 
 def _unpack(it: Interpreter, target: Any, value: Any, frame: Frame) -> None:
     it.at(frame.location(target))
     try:
+        if isinstance(value, ArrayRef) and not any(isinstance(part, gast.Starred) for part in target.elts):
+            _expect_length(it, value, len(target.elts))
         items = iterate(it, value)
-    except RULE_ERRORS as problem:
-        if getattr(problem, "code", "") == "E312":
+    except RuleError as problem:
+        if problem.code == "E312":
             text = str(problem).removesuffix("object is not iterable").strip()
             raise RuleError(f"cannot unpack non-iterable {text.strip(chr(39))} object", kind=TypeError,
                             code="E312") from None
@@ -143,6 +145,13 @@ def _unpack(it: Interpreter, target: Any, value: Any, frame: Frame) -> None:
         items = [*items[:star], list(items[star:len(items) - after]), *items[len(items) - after:]]
     for part, item in zip(parts, items):
         assign(it, part, item, frame)
+
+
+def _expect_length(it: Interpreter, value: ArrayRef, count: int) -> None:
+    """An array whose length is not known, unpacked into so many names, has that length."""
+    size = value.shape[0]
+    if not isinstance(size, int) and it.assumptions.example(size) in (None, count):
+        it.assumptions.are_equal(size, count)
 
 
 def set_item(it: Interpreter, container: Any, key: Any, value: Any) -> None:
@@ -181,7 +190,7 @@ def _augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> None:
     op = BINARY[type(node.op)]
     match node.target:
         case gast.Name():
-            old = evaluate(it, gast.copy_location(gast.Name(node.target.id, gast.Load(), None, None), node.target), frame)
+            old = load_name(it, frame.mangled(node.target.id), node.target, frame)
             new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
             if new is not old:
                 store_name(it, frame.mangled(node.target.id), new, node, frame)
@@ -228,7 +237,7 @@ def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame
 def _delete(it: Interpreter, node: gast.Delete, frame: Frame) -> None:
     for target in node.targets:
         if isinstance(target, gast.Name):
-            evaluate(it, gast.copy_location(gast.Name(target.id, gast.Load(), None, None), target), frame)
+            load_name(it, frame.mangled(target.id), target, frame)
             owner = frame.owner_of(frame.mangled(target.id))
             if owner is None:
                 raise error("E126", f"deleting the global `{target.id}` is not supported", frame.location(target))
