@@ -13,7 +13,7 @@ from ..ir.dims import product
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import Op, RuleError, Sample, batch_all, grid, sample
-from .families import Lowering, NoGradient, register, unsupported
+from .families import Lowering, NoGradient, register
 from .spelling import as_value, axis_of, spelled
 
 
@@ -82,13 +82,15 @@ class ArgSort(NoGradient, Sorting):
     """The order, int64, that sorts x along `axis`, NaN last.  Equal elements keep their order, stable or not."""
 
     name = "argsort"
-    stablehlo = unsupported("the printer sorts one operand at a time")
 
     def infer(self, x: Type, *, axis: int, stable: bool, **params: Any) -> Type:
         return super().infer(x, axis=axis).with_dtype("int64")
 
     def reference(self, x: Any, *, axis: int, stable: bool) -> Any:
         return np.argsort(x, axis, kind="stable")
+
+    def stablehlo(self, h: Any, x: Any, *, axis: int, stable: bool) -> Any:
+        return h.argsort(x, axis)
 
     def samples(self) -> list[Sample]:
         return [Sample(s.args, {**s.params, "stable": True}, s.corner) for s in self._inputs()]
