@@ -211,9 +211,12 @@ class Plan:
         place_of: dict[int, int] = {}       # of inlined statements: where they are written in the end
         for index in range(len(block.stmts) - 1, -1, -1):
             stmt = block.stmts[index]
-            if stmt in self.dead or not self._may_inline(stmt, block):
+            if stmt in self.dead or not self._may_inline(stmt):
                 continue
             (target,) = stmt.targets
+            if isinstance(stmt, Let) and not stmt.args and isinstance(template(stmt).tree, (ast.Name, ast.Constant)):
+                self.inlined.add(target)        # a size that has a name already
+                continue
             if self.uses[target] != 1 or self._use[target][0] != id(block):
                 continue
             user = self._use[target][1]
@@ -226,7 +229,7 @@ class Plan:
         for stmt in block.stmts:
             self._limit_length(stmt)
 
-    def _may_inline(self, stmt: Stmt, block: Block) -> bool:
+    def _may_inline(self, stmt: Stmt) -> bool:
         match stmt:
             case Let():
                 kind = self.roles[stmt]
