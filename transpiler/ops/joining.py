@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import choose, const, size_value
+from ..ir.dims import same_size
 from ..ir.index import Span
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
@@ -65,7 +66,7 @@ class Concatenate(Joining):
             for k, (a, b) in enumerate(zip(shape, x.shape)):
                 if k == axis:
                     shape[k] = a + b
-                elif a != b and isinstance(a, int) and isinstance(b, int):
+                elif not same_size(a, b):
                     raise RuleError(
                         "all the input array dimensions except for the concatenation axis must match exactly, but "
                         f"along dimension {k}, the array at index 0 has size {a} and the array at index {number} has "
@@ -132,7 +133,7 @@ class Stack(Joining):
             raise RuleError("need at least one array to stack")
         for x in xs[1:]:
             if x.dtype != xs[0].dtype or x.rank != xs[0].rank or any(
-                    a != b and isinstance(a, int) and isinstance(b, int) for a, b in zip(x.shape, xs[0].shape)):
+                    not same_size(a, b) for a, b in zip(x.shape, xs[0].shape)):
                 raise RuleError("all input arrays must have the same shape", code="E301")
         return xs[0].with_shape((len(xs), *xs[0].shape))
 

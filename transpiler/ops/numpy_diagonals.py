@@ -95,20 +95,10 @@ def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Value:
     return _diagonal(as_value(a), static_int(offset, "offset"), axis1, axis2)
 
 
-@spelled(np.linalg.diagonal)
-def matrix_diagonal(x: Any, /, *, offset: Any = 0) -> Value:
-    return _diagonal(as_value(x), static_int(offset, "offset"), -2, -1)
-
-
 @spelled(np.trace, np.ndarray.trace)
 def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Value:
     refuse_out(out, "trace")
     return numpy_sum(_diagonal(as_value(a), static_int(offset, "offset"), axis1, axis2), -1, dtype)
-
-
-@spelled(np.linalg.trace)
-def matrix_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Value:
-    return trace(x, offset, -2, -1, dtype)
 
 
 @spelled(np.diag)

@@ -178,6 +178,9 @@ def numpy_pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any
             continue
         if x.shape[k] == 0:
             raise RuleError(f"can't extend empty axis {k} using modes other than 'constant' or 'empty'")
+        if (bounds(x.shape[k])[0] or 0) < 1:
+            check(ops.greater(size_value(x.shape[k]), 0), "ValueError",
+                  f"can't extend empty axis {k} using modes other than 'constant' or 'empty'")
         if mode in ("reflect", "symmetric"):
             kind = options.get("reflect_type", "even")
             x = _mirrored(x, k, before, after, mode, kind == "even")

@@ -17,7 +17,7 @@ from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
 from .options import dtype_name, is_given, is_true, refuse_out
 from .reduction import identity_of
-from .spelling import as_value, axes_of, axis_of, cast, spelled
+from .spelling import as_value, axes_of, axis_of, cast, spelled, ufunc_dtypes
 
 
 def keep_axes(reduced: Value, before: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
@@ -280,7 +280,7 @@ def logaddexp_reduce(array: Any, axis: Any = 0, dtype: Any = None, out: Any = No
     """log(sum(exp(x))): the identity is -inf."""
     refuse_out(out, "logaddexp.reduce")
     x = as_value(array)
-    x = cast(x, dtype_name(dtype, x.dtype if x.type.kind == "f" else "float64"))
+    x = cast(x, dtype_name(dtype, ufunc_dtypes(np.logaddexp, (x, x))[-1]))
     x = masked(x, where, -np.inf)
     axes = axes_of(axis if x.rank else None, x.rank)
     result, _ = log_sum_exp(x, axes)

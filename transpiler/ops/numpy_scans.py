@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.dims import product
+from ..ir.build import check, size_value
+from ..ir.dims import bounds, maximum, minimum, product
 from ..ir.nodes import Value
 from .base import RuleError
 from .families import broadcast_to
@@ -115,6 +116,13 @@ _spell_accumulate(np.logical_and, lambda x, axis, dtype: _running(cast(x, "bool"
 # differences
 
 
+def _neighbours(x: Value, axis: int) -> tuple[Value, Value]:
+    """All elements but the first along the axis, and all but the last."""
+    length = x.shape[axis]
+    count = maximum(length - 1, 0)
+    return part(x, axis, minimum(length, 1), count), part(x, axis, 0, count)
+
+
 @spelled(np.diff)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Value:
     """Differences of neighbours, n times; of bools, whether they differ."""
@@ -136,10 +144,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
         pieces.append(piece)
     x = numpy_concatenate(pieces, along)
     for _ in range(times):
-        length = x.shape[along]
-        if isinstance(length, int) and length < 2:
-            return part(x, along, 0, 0)
-        later, earlier = part(x, along, 1, length - 1), part(x, along, 0, length - 1)
+        later, earlier = _neighbours(x, along)
         x = ops.not_equal(later, earlier) if x.dtype == "bool" else later - earlier
     return x
 
@@ -164,8 +169,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Value:
         if width.rank == 1:
             width = ops.reshape(width, shape=tuple(width.shape[0] if k == along else 1
                                                    for k in range(values.rank)))
-    length = values.shape[along]
-    later, earlier = part(values, along, 1, length - 1), part(values, along, 0, length - 1)
+    later, earlier = _neighbours(values, along)
     pair, step = promote(later + earlier, width)
     shape = pair.shape
     return numpy_sum(broadcast_to(step, shape) * pair / 2.0, along)
@@ -198,9 +202,12 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
     found = []
     for along, spacing in zip(axes, spacings):
         length = x.shape[along]
+        small = ("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are "
+                 "required.")
         if isinstance(length, int) and length < order + 1:
-            raise RuleError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) "
-                            "elements are required.")
+            raise RuleError(small)
+        if (bounds(length)[0] or 0) < order + 1:
+            check(ops.greater(size_value(length), order), "ValueError", small)
         points = spacing if isinstance(spacing, (int, float)) else as_value(spacing)
         if isinstance(points, (int, float)) or not points.rank:
             found.append(_even(x, along, as_value(points, x.dtype), order))

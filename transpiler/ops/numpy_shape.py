@@ -8,11 +8,11 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import check, size_value
-from ..ir.dims import DimExpr, floordiv, product
+from ..ir.dims import DimExpr, bounds, floordiv, product, same_size, shown_shape
 from ..ir.nodes import Value
 from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
-from .shape import part, shown
+from .shape import part
 from .spelling import as_value, axes_of, axis_of, shape_of, spelled, static_int
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ def reshaped(x: Value, shape: tuple[Any, ...], order: str = "C") -> Value:
         raise RuleError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     total = product(x.shape)
     unknown = [k for k, d in enumerate(shape) if isinstance(d, int) and d < 0]
-    refusal = f"cannot reshape array of size {total} into shape {shown(shape)}"
+    refusal = f"cannot reshape array of size {total} into shape {shown_shape(shape)}"
     if len(unknown) > 1 or any(shape[k] != -1 for k in unknown):
         raise RuleError("can only specify one unknown dimension", code="E301")
     if unknown:
@@ -81,7 +81,7 @@ def squeeze(a: Any, axis: Any = None) -> Value:
     """Without axis, those whose size is known to be 1 go."""
     x = as_value(a)
     axes = tuple(k for k, d in enumerate(x.shape) if d == 1) if axis is None else axes_of(axis, x.rank)
-    if any(x.shape[k] != 1 for k in axes):
+    if any((bounds(x.shape[k])[0] or 0) > 1 or not same_size(x.shape[k], 1) for k in axes):
         raise RuleError("cannot select an axis to squeeze out which has size not equal to one", code="E301")
     return ops.reshape(x, shape=tuple(d for k, d in enumerate(x.shape) if k not in axes))
 
@@ -237,12 +237,20 @@ def rot90(m: Any, k: Any = 1, axes: Any = (0, 1)) -> Value:
     return ops.reverse(swapaxes(x, first, second), axes=(second,))
 
 
+def _modulo(shift: Any, length: Any) -> Any:
+    """shift % length, as a simple dimension where it can be seen."""
+    low = bounds(length)[0] or 0
+    if isinstance(shift, int) and not isinstance(length, int) and -low <= shift <= low:
+        return shift if shift >= 0 else length + shift
+    return shift - floordiv(shift, length) * length
+
+
 def _rolled(x: Value, shift: Any, axis: int) -> Value:
     """Elements move on by `shift`, static or a size, and come back at the other end."""
     length = x.shape[axis]
     if length == 0:
         return x
-    moved = shift % length
+    moved = _modulo(shift, length)
     if moved == 0:
         return x
     return ops.concatenate(part(x, axis, length - moved, moved), part(x, axis, 0, length - moved), axis=axis)
@@ -274,9 +282,9 @@ def numpy_broadcast_to(array: Any, shape: Any, subok: Any = False) -> Value:
     if x.rank > len(wanted):
         raise RuleError("input operand has more dimensions than allowed by the axis remapping", code="E301")
     full = broadcast_shapes(x.shape, wanted)
-    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(full, wanted)):
+    if any(not same_size(a, b) for a, b in zip(full, wanted)):
         raise RuleError("operands could not be broadcast together with remapped shapes [original->remapped]: "
-                        f"{shown(x.shape)} and requested shape {shown(wanted)}", code="E301")
+                        f"{shown_shape(x.shape)} and requested shape {shown_shape(wanted)}", code="E301")
     return broadcast_to(x, wanted)
 
 
@@ -301,7 +309,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Value:
     if isinstance(counts, (tuple, list)):
         counts = [static_int(c, "repeats") for c in counts]
         if len(counts) != 1:
-            if isinstance(x.shape[along], int) and len(counts) != x.shape[along]:
+            if not same_size(x.shape[along], len(counts)):
                 raise RuleError(f"operands could not be broadcast together with shape ({x.shape[along]},) "
                                 f"({len(counts)},)", code="E301")
             if any(c < 0 for c in counts):

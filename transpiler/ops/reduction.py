@@ -17,7 +17,7 @@ from ..ir.nodes import Const, Value
 from ..ir.types import BOOL, I64, Type
 from .base import grid, times
 from .families import NoGradient, Reduction, RuleError, Sample, register, restore_axes, sample
-from .shape import part
+from .shape import shifted_along
 
 
 def remaining_axes(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -118,20 +118,11 @@ def product_of_others(x: Value, axes: tuple[int, ...]) -> Value:
     if count in (0, 1):
         return const(1, x.type)
     rows = ops.reshape(ops.transpose(x, axes=order), shape=(*shape, count))
-    before = exclusive_product(rows, reverse=False)
-    after = exclusive_product(rows, reverse=True)
+    last = rows.rank - 1
+    before, after = (shifted_along(ops.cumprod(rows, axis=last, reverse=reverse), last, 1, reverse=reverse)
+                     for reverse in (False, True))
     back = ops.reshape(before * after, shape=tuple(x.shape[k] for k in order))
     return ops.transpose(back, axes=tuple(order.index(k) for k in range(x.rank)))
-
-
-def exclusive_product(x: Value, *, reverse: bool) -> Value:
-    """Products of all elements before (after, if reverse) each one along the last axis."""
-    one = const(1, x.type.with_shape((*x.shape[:-1], 1)))
-    axis, length = x.rank - 1, x.shape[-1]
-    running = ops.cumprod(x, axis=axis, reverse=reverse)
-    if reverse:
-        return ops.concatenate(part(running, axis, 1, length - 1), one, axis=axis)
-    return ops.concatenate(one, part(running, axis, 0, length - 1), axis=axis)
 
 
 class Extremum(Fold):

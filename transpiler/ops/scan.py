@@ -19,7 +19,7 @@ from ..ir.types import Type
 from .base import batch_all, grid, times
 from .families import Linear, Lowering, Op, RuleError, Sample, register, sample
 from .reduction import identity_of
-from .shape import part
+from .shape import shifted_along
 
 Combine = Callable[[Value, Sequence[Value]], Value]
 
@@ -122,19 +122,6 @@ def load_element(x: Value, index: Sequence[Value]) -> Value:
 
 def store_element(x: Value, element: Value, index: Sequence[Value]) -> Value:
     return element if not x.rank else ops.store(x, element, *index, index=(At(),) * x.rank)
-
-
-def shifted_along(x: Value, axis: int, fill: Any, *, reverse: bool) -> Value:
-    """Each element moved one place on (back, if reverse) along the axis; `fill` at the place that is left."""
-    if x.shape[axis] == 0:
-        return x
-    length = x.shape[axis]
-    edge = const(fill, x.type.with_shape(tuple(1 if k == axis else d for k, d in enumerate(x.shape))))
-    if length == 1:
-        return edge
-    if reverse:
-        return ops.concatenate(part(x, axis, 1, length - 1), edge, axis=axis)
-    return ops.concatenate(edge, part(x, axis, 0, length - 1), axis=axis)
 
 
 def _doubled(h: Any, carried: Sequence[Any], idle: Sequence[Any], combine: Callable[[Any, Any], Sequence[Any]],

@@ -1,7 +1,7 @@
 """Operations on one array that move its elements and compute none: broadcast, reshape, transpose, reverse, pad.
 
 Each is linear, lowers by reindexing, and takes the loop index of a result's element to the index of an argument's.
-Sizes may be symbolic.  Sizes that need to agree and are not known to differ are taken as equal.
+Sizes may be symbolic; whether sizes that need to agree do so is asked of `dims.same_size`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import choose, const, int_const, size_value
-from ..ir.dims import bounds, maximum, product
+from ..ir.dims import bounds, maximum, product, same_size, shown_shape
 from ..ir.index import Span
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
@@ -82,9 +82,9 @@ class Broadcast(Reindexing):
             raise RuleError(f"broadcast of {x} to {len(shape)} axes by {axes}")
         for dim, axis in zip(x.shape, axes):
             wanted = shape[axis]
-            if dim != 1 and dim != wanted and isinstance(dim, int) and isinstance(wanted, int):
-                raise RuleError(f"could not broadcast input array from shape {shown(x.shape)} into shape "
-                                f"{shown(shape)}", code="E301")
+            if dim != 1 and not same_size(dim, wanted):
+                raise RuleError(f"could not broadcast input array from shape {shown_shape(x.shape)} into shape "
+                                f"{shown_shape(shape)}", code="E301")
         return x.with_shape(shape)
 
     def is_identity(self, x: Type, *, shape: tuple[Any, ...], axes: tuple[int, ...]) -> bool:
@@ -130,10 +130,6 @@ class Broadcast(Reindexing):
                 sample(np.arange(3), shape=(2, 3), axes=(1,))]
 
 
-def shown(shape: Sequence[Any]) -> str:
-    return "(" + ",".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-
-
 def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
     """Smallest runs of axes with equal products: each run of `before` is split and merged into one of `after`.
 
@@ -166,7 +162,8 @@ class Reshape(Reindexing):
 
     def infer(self, x: Type, *, shape: tuple[Any, ...]) -> Type:
         if isinstance(product(x.shape) - product(shape), int) and product(x.shape) != product(shape):
-            raise RuleError(f"cannot reshape array of size {product(x.shape)} into shape {shown(shape)}", code="E301")
+            raise RuleError(f"cannot reshape array of size {product(x.shape)} into shape {shown_shape(shape)}",
+                            code="E301")
         return x.with_shape(shape)
 
     def is_identity(self, x: Type, *, shape: tuple[Any, ...]) -> bool:
@@ -399,3 +396,18 @@ def part(x: Value, axis: int, start: Any, size: Any) -> Value:
     if start == 0 and size == x.shape[axis]:
         return x
     return ops.load(x, index=tuple(Span(start, size) if k == axis else Span(0, d) for k, d in enumerate(x.shape)))
+
+
+def shifted_along(x: Value, axis: int, fill: Any, *, reverse: bool) -> Value:
+    """Each element moved one place on (back, if reverse) along the axis; `fill` at the place that is left."""
+    length = x.shape[axis]
+    if length == 1:
+        return const(fill, x.type)
+    step = tuple(int(k == axis) for k in range(x.rank))
+    back = tuple(-k for k in step)
+    moved = ops.pad(x, low=back if reverse else step, high=step if reverse else back, interior=(0,) * x.rank)
+    if fill == 0:
+        return moved
+    place = ops.iota(shape=x.shape, axis=axis, dtype="int64")
+    edge = size_value(length - 1) if reverse else int_const(0)
+    return ops.select(ops.equal(place, edge), fill, moved)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import check, const, size_value
-from ..ir.dims import product
+from ..ir.dims import bounds, product, same_size
 from ..ir.index import Span
 from ..ir.nodes import Value
 from ..ir.types import Type
@@ -73,7 +73,8 @@ def _variance(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: An
         degrees = count
     else:
         degrees = ops.maximum(ops.subtract(count, float(ddof)), 0)
-    return keep_axes(_quotient(total, degrees), centred, axes, is_true(keepdims))
+    result = keep_axes(_quotient(total, degrees), centred, axes, is_true(keepdims))
+    return cast(result, dtype_name(dtype, result.dtype))
 
 
 def _degrees(ddof: Any, correction: Any) -> Any:
@@ -119,7 +120,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
         return result, broadcast_to(cast(size_value(product(x.shape[k] for k in axes)), result.dtype), result.shape)
     w = as_value(weights)
     axes = axes_of(axis, x.rank)
-    if w.rank != x.rank or any(isinstance(d, int) and isinstance(e, int) and d != e for d, e in zip(w.shape, x.shape)):
+    if w.rank != x.rank or any(not same_size(d, e) for d, e in zip(w.shape, x.shape)):
         if axis is None:
             raise RuleError("Axis must be specified when shapes of a and weights differ.", kind=TypeError)
         if w.rank != len(axes):
@@ -157,6 +158,8 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     count = product(x.shape[k] for k in axes)
     if count == 0:
         return keep_axes(const(np.nan, Type(x.dtype, left)), x, axes, is_true(keepdims))
+    if (bounds(count)[0] or 0) < 1:
+        check(ops.greater(size_value(count), 0), "ValueError", "np.median of an empty array")
     rows = ops.reshape(ops.transpose(x, axes=(*kept, *axes)), shape=(*left, count))
     ordered = ops.sort(rows, axis=rows.rank - 1)
 
@@ -198,7 +201,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
 def _nan_variance(a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any) -> Value:
     x = _floating(as_value(a), dtype)
     there = _present(x, where)
-    result = _variance(without_nan(x, 0), axis, None, ddof, keepdims, there, given_mean)
+    result = _variance(without_nan(x, 0), axis, dtype, ddof, keepdims, there, given_mean)
     count = numpy_sum(there, axis, keepdims=keepdims)
     return ops.select(ops.less_equal(cast(count, "float64"), float(ddof)), np.nan, result)
 
