@@ -28,7 +28,7 @@ class Format:
     bias: int
 
     @property
-    def int(self) -> str:
+    def integer(self) -> str:
         return f"i{self.width}"
 
     @property
@@ -197,7 +197,7 @@ class Value:
 
     def bits(self) -> "Value":
         """The integer with the bits of this float."""
-        return self._write(f"bitcast {self.type} {self.name} to {self.format.int}", self.format.int)
+        return self._write(f"bitcast {self.type} {self.name} to {self.format.integer}", self.format.integer)
 
     def floats(self) -> "Value":
         """The float with the bits of this integer."""

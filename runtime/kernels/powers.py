@@ -1,8 +1,10 @@
 """Powers and roots: power, cbrt, hypot.
 
-power is exp(y log(x)) with log(x) as a sum of two floats, good to some 66 bits: log(m) = 2 atanh(s), where s and the
-first terms of the series are kept in two parts (Dekker, "A floating-point technique for extending the available
+power is exp(y log(x)) with log(x) as a sum of two floats, good to some 64 bits: log(m) = 2 atanh(s), where s and the
+first two terms of the series are kept in two parts (Dekker, "A floating-point technique for extending the available
 precision", 1971). float32 is computed in float64, which needs none of this.
+
+cbrt starts from a third of the exponent (Kahan, "Computing a real cube root", 1991), and ends with Halley's iteration.
 """
 
 import math

@@ -6,8 +6,8 @@ sine and cosine of r, of which n chooses one. Where a loop has both sin(x) and c
 all. float32 is computed in float64.
 
 Beyond `LARGE` that no longer works, and such arguments are rare: they go to the C library. A branch with a call in it
-would keep a loop from being vectorised. So the call is unconditional, to a function that gives NaN back at once for
-ordinary arguments, and that names vector variants of itself for LLVM to use (LLVM's "vector-function-abi-variant"
+would keep a loop from being vectorised. So the call is unconditional, to a function that gives its argument back at
+once if that is ordinary, and that names vector variants of itself for LLVM to use (its "vector-function-abi-variant"
 attribute), which look whether any of their elements is large.
 """
 
@@ -114,6 +114,7 @@ def define_large(code: Code, name: str, library: str, format: Format) -> None:
         fabs, reduce_and = f"llvm.fabs.v{width}{format.name}", f"llvm.vector.reduce.and.v{width}i1"
         code.support[fabs] = f"declare {vector} @{fabs}({vector})"
         code.support[reduce_and] = f"declare i1 @{reduce_and}({bits})"
+        # Written out: a loop over a place in memory would give the function a stack frame even where all are small.
         one_by_one = "".join(
             f"""
           %x{i} = extractelement {vector} %x, i32 {i}
