@@ -2,9 +2,77 @@
 
 # ruff: noqa: F401 (imported to be found here)
 
+import importlib
+from typing import Any
+
+from gradsmith.kernels.accumulate import accumulate
 from gradsmith.kernels.exponential import exp, exp2, expit, expm1
 from gradsmith.kernels.hyperbolic import arccosh, arcsinh, arctanh, cosh, sinh, tanh
 from gradsmith.kernels.inverse_trig import arccos, arcsin, arctan, arctan2
 from gradsmith.kernels.logarithm import log, log1p, log2, log10
 from gradsmith.kernels.powers import cbrt, hypot, power
+from gradsmith.kernels.scalar import (
+    absolute,
+    ceil,
+    copysign,
+    fix,
+    floor,
+    floor_divide,
+    fmax,
+    fmin,
+    fmod,
+    heaviside,
+    int_power,
+    left_shift,
+    maximum,
+    minimum,
+    nan_to_num,
+    nextafter,
+    remainder,
+    right_shift,
+    rint,
+    sign,
+    signbit,
+    trunc,
+)
+from gradsmith.kernels.special import (
+    digamma,
+    entr,
+    erf,
+    erfc,
+    erfinv,
+    gammaln,
+    logaddexp,
+    logaddexp2,
+    logit,
+    polygamma,
+    sinc,
+    sinc_derivative,
+    xlog1py,
+    xlogy,
+)
 from gradsmith.kernels.trig import cos, sin, tan
+
+# Found here too, but imported only when asked for, because these load SciPy's BLAS and LAPACK.
+_ON_DEMAND = {
+    "blas": ("gemm", "gemm_add", "gemv", "gemv_add", "ger_add", "dot", "nrm2"),
+    "lapack": (
+        "solve",
+        "inv",
+        "det",
+        "slogdet",
+        "cholesky",
+        "lu_factor",
+        "lu_solve",
+        "solve_triangular",
+        "adjugate",
+    ),
+}
+_MODULES = {name: module for module, names in _ON_DEMAND.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return found

@@ -10,7 +10,7 @@ from gradsmith.kernels.expression import Value, where
 from gradsmith.kernels.gamma import digamma, gammaln, polygamma
 from gradsmith.kernels.kernel import kernel
 from gradsmith.kernels.logarithm import log1p_of, with_edges
-from gradsmith.kernels.sinc import sinc, sinc_derivative
+from gradsmith.kernels.sinc_derivatives import sinc, sinc_derivative
 
 __all__ = [
     "digamma",
