@@ -111,7 +111,7 @@ def array(shape: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> Any:
     """Small numbers of any dtype, with repetitions among ints and bools."""
     values = np.random.default_rng([seed, len(shape), *shape]).uniform(-4, 4, shape)
     if dtype == "bool":
-        return values > 0
+        return np.asarray(values > 0)
     if np.dtype(dtype).kind == "u":
         values = np.abs(values)
     if np.dtype(dtype).kind == "c":

@@ -15,7 +15,7 @@ from .base import RuleError
 from .families import broadcast_to
 from .numpy_reductions import numpy_sum
 from .options import dtype_name, refuse_options, refuse_out
-from .spelling import as_value, axis_of, cast, result_dtype, shape_of, spelled, static_int
+from .spelling import as_value, axis_of, cast, shape_of, spelled, static_int
 
 
 def _size(n: Any) -> Any:
@@ -131,7 +131,7 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> Value:
     if not isinstance(columns, int):
         raise RuleError("np.vander needs the number of columns known while transpiling", kind=NotImplementedError,
                         code="E303", help="pass N")
-    base = cast(base, result_dtype(base, 0))
+    base = cast(base, np.promote_types(base.dtype, int))
     powers = [const(1, base.type)]
     for _ in range(1, columns):
         powers.append(powers[-1] * base if len(powers) > 1 else base)
