@@ -45,6 +45,14 @@ class Names:
         return name
 
 
+PLAIN_HINTS = ("t", "acc")
+
+
+def is_plain(name: str) -> bool:
+    """Whether the name is one that nobody chose."""
+    return name.rstrip("0123456789").rstrip("_") in PLAIN_HINTS
+
+
 class Builder:
     """Statements of one block under construction.  `loc` is given to what is emitted next.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import ops
-from ..ir.build import choose, current, for_loop, int_const, located, size_value
+from ..ir.build import choose, current, for_loop, int_const, is_plain, located, size_value
 from ..ir.index import At
 from ..ir.nodes import Const, For, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
@@ -257,8 +257,6 @@ def _key(value: Value) -> Any:
 
 def named(value: Value, source: Var) -> Value:
     """A freshly made value takes the name of the variable that it is."""
-    if isinstance(value, Var) and value.name.rstrip("_0123456789") in ("t", "acc") and (
-            source.name.rstrip("_0123456789") not in ("t", "acc")):
+    if isinstance(value, Var) and is_plain(value.name) and not is_plain(source.name):
         value.name = current().names.fresh(source.name)
     return value
-

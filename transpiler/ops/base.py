@@ -162,7 +162,7 @@ class Op(ABC):
 
     # --- lowering rules; the one that `lowering` names is implemented ---------------------------------------
 
-    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type],
+    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], /,
                 **params: Any) -> Value:
         """REINDEX: the result's element at `index` (int64 scalars); `at(k, index)` reads argument k."""
         raise NotImplementedError(self.name)
@@ -185,11 +185,11 @@ class Op(ABC):
 
     adds: bool = False          # SCATTER: adds to what is there, else replaces it
 
-    def space(self, types: Sequence[Type], **params: Any) -> tuple[Any, ...]:
+    def space(self, types: Sequence[Type], /, **params: Any) -> tuple[Any, ...]:
         """SCATTER: the shape of what is written."""
         return types[1].shape
 
-    def place(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type],
+    def place(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], /,
               **params: Any) -> tuple[Value, ...]:
         """SCATTER: where in argument 0 the element `index` of argument 1 goes."""
         raise NotImplementedError(self.name)

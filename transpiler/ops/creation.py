@@ -34,7 +34,7 @@ class Iota(Creation):
                  **params: Any) -> Value | None:
         return const(0, Type(dtype, tuple(shape))) if shape[axis] == 1 else None
 
-    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], *,
+    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], /, *,
                 shape: tuple[Any, ...], axis: int, dtype: str, **params: Any) -> Value:
         return index[axis] if dtype == "int64" else ops.convert(index[axis], dtype=dtype)
 

@@ -101,7 +101,7 @@ class Gather(Linear):
             return ops.gather(x, *arrays, axes=wider)
         return ops.gather(x, *arrays[1:], axes=axes)
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> Value:
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> Value:
         return at(0, place_of(at, index, 1, types, params["axes"]))
 
     def copies_along(self, types: Sequence[Type], *, axes: Axes, **params: Any) -> tuple[int, ...]:
@@ -173,7 +173,7 @@ class ArrayWrite(Op):
         v = ops.transpose(v, axes=(*range(1, depth + 1), 0, *range(depth + 1, v.rank)))
         return self(x, v, *indices, axes=tuple(a + 1 for a in axes))
 
-    def place(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> tuple[Value, ...]:
+    def place(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> tuple[Value, ...]:
         return place_of(at, index, 2, types, params["axes"])
 
     def stablehlo(self, h: Any, x: Any, v: Any, *indices: Any, axes: Axes) -> Any:

@@ -216,7 +216,7 @@ class Load(Linear):
                 then.append(full(item.size))
         return ops.load(x, *shared, index=tuple(first)), left, tuple(then)
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> Value:
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> Value:
         scalars = [at(k, ()) for k in range(1, len(types))]
         return at(0, positions(params["index"], scalars, index))
 
@@ -326,7 +326,7 @@ class Write(Op):
         v = ops.reshape(v, shape=(size, *index_shape(without_new(index))))
         return getattr(ops, self.by_arrays)(x, ops.transpose(v, axes=order), *arrays, axes=axes)
 
-    def place(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> tuple[Value, ...]:
+    def place(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> tuple[Value, ...]:
         return positions(params["index"], [at(k, ()) for k in range(2, len(types))], index)
 
     def stablehlo(self, h: Any, x: Any, v: Any, *scalars: Any, index: Index) -> Any:

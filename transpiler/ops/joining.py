@@ -95,7 +95,7 @@ class Concatenate(Joining):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axis: int, **params: Any) -> Value:
         return ops.concatenate(*batch_all(args, batched), axis=axis + 1)
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, axis: int, **params: Any) -> Value:
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, axis: int, **params: Any) -> Value:
         starts = self._starts([t.shape[axis] for t in types])
         kept = [k for k, t in enumerate(types) if t.shape[axis] != 0] or [0]
 
@@ -151,7 +151,7 @@ class Stack(Joining):
         rank = max(a.rank - b for a, b in zip(args, batched))
         return ops.transpose(ops.stack(*batch_all(args, batched)), axes=(1, 0, *range(2, rank + 2)))
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> Value:
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> Value:
         return self._pick(index[0], range(len(types)), lambda k: at(k, list(index[1:])))
 
     def pieces(self, types: Sequence[Type], **params: Any) -> Any:

@@ -115,7 +115,7 @@ class Broadcast(Reindexing):
         (x,) = args
         return ops.broadcast(x, shape=(x.shape[0], *shape), axes=(0, *(a + 1 for a in axes)))
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, shape: tuple[Any, ...],
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, shape: tuple[Any, ...],
                 axes: tuple[int, ...], **params: Any) -> Value:
         return at(0, [int_const(0) if dim == 1 else index[a] for dim, a in zip(types[0].shape, axes)])
 
@@ -178,7 +178,7 @@ class Reshape(Reindexing):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, shape: tuple[Any, ...], **params: Any) -> Value:
         return ops.reshape(args[0], shape=(args[0].shape[0], *shape))
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, shape: tuple[Any, ...],
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, shape: tuple[Any, ...],
                 **params: Any) -> Value:
         before = types[0].shape
         inner: list[Value] = [int_const(0)] * len(before)
@@ -240,7 +240,7 @@ class Transpose(Reindexing):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: tuple[int, ...], **params: Any) -> Value:
         return ops.transpose(args[0], axes=(0, *(a + 1 for a in axes)))
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, axes: tuple[int, ...],
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, axes: tuple[int, ...],
                 **params: Any) -> Value:
         return at(0, [index[axes.index(k)] for k in range(len(axes))])
 
@@ -286,7 +286,7 @@ class Reverse(Reindexing):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: tuple[int, ...], **params: Any) -> Value:
         return ops.reverse(args[0], axes=tuple(a + 1 for a in axes))
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, axes: tuple[int, ...],
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, axes: tuple[int, ...],
                 **params: Any) -> Value:
         return at(0, [size_value(types[0].shape[k] - 1) - i if k in axes else i for k, i in enumerate(index)])
 
@@ -346,7 +346,7 @@ class Pad(Reindexing):
               interior: tuple[int, ...], **params: Any) -> Value:
         return ops.pad(args[0], low=(0, *low), high=(0, *high), interior=(0, *interior))
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], *, low: tuple[Any, ...],
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, low: tuple[Any, ...],
                 high: tuple[Any, ...], interior: tuple[int, ...], **params: Any) -> Value:
         inside: Value | None = None
         inner: list[Value] = []

@@ -51,7 +51,7 @@ class Skew(Linear):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Value:
         return ops.skew(args[0], **params)
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], **params: Any) -> Value:
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> Value:
         *outer, i, j = index
         n, m = types[0].shape[-2:]
         size, down = params["size"], params["down"]

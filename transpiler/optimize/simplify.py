@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ..ir.build import const
+from ..ir.build import const, is_plain
 from ..ir.nodes import Const, Func, Let, Value, Var
 from ..ir.walk import definitions, rewrite
 from ..ops.base import Lowering, known_definitions
@@ -34,10 +34,17 @@ def simplify(func: Func) -> Func:
             return let
         if folded.type != let.target.type:
             raise AssertionError(f"simplify of {let.op.name} turned {let.target.type} into {folded.type}")
-        return folded
+        return _renamed(folded, let.target)
 
     with known_definitions(known):
         return rewrite(func, change)
+
+
+def _renamed(value: Value, gone: Var) -> Value:
+    """A value without a name of its own takes that of the one that it replaces."""
+    if isinstance(value, Var) and is_plain(value.name) and not is_plain(gone.name):
+        value.name, gone.name = gone.name, value.name
+    return value
 
 
 def fold_constants(let: Let) -> Const | None:

@@ -5,22 +5,14 @@ from __future__ import annotations
 from typing import NoReturn
 
 from ..errors import error
-from ..ir.build import current
+from ..ir.build import current, is_plain
 from ..ir.nodes import Call, For, If, Stmt, Value, Var, While
-
-PLAIN_HINTS = ("t", "acc")
-
 
 def name_like(value: Value, prefix: str, source: Var) -> Value:
     """Give a value that still has a stock name the prefixed name of the variable that it belongs to."""
-    stem = value.name.rstrip("0123456789").rstrip("_") if isinstance(value, Var) else ""
-    if isinstance(value, Var) and stem in PLAIN_HINTS and _base(source.name) not in PLAIN_HINTS:
+    if isinstance(value, Var) and is_plain(value.name) and not is_plain(source.name):
         value.name = current().names.fresh(prefix + source.name)
     return value
-
-
-def _base(name: str) -> str:
-    return name.rstrip("0123456789").rstrip("_")
 
 
 def unsupported_statement(stmt: Stmt, transform: str) -> NoReturn:
