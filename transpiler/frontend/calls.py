@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import operator
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
     if transformed is not None and not isinstance(callee, type):
         kind, fun, options, named = transformed
         return _call_transformed(it, TransformValue(kind, fun, tuple(options), dict(named)), args, kwargs)
-    from .python_functions import find_builtin
+    from .python_functions import call_getter, find_builtin
     builtin = find_builtin(callee)
     if builtin is not None:
         return _call_builtin(it, builtin, callee, args, kwargs)
@@ -78,11 +79,13 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
     kind = getattr(callee, "__gradsmith_transform__", None)
     if kind is not None:
         return _apply_transform(it, kind, args, kwargs)
+    if isinstance(callee, (operator.itemgetter, operator.attrgetter)):
+        return call_getter(it, callee, *args)
     if isinstance(callee, types.MethodType):
         return call_value(it, callee.__func__, (callee.__self__, *args), kwargs)
     if isinstance(callee, functools.partial):
         return _call_partial(it, callee, args, kwargs)
-    if isinstance(callee, type):
+    if isinstance(callee, type) and callee.__module__ != "itertools":
         return construct(it, callee, args, kwargs)
     inner = _inner_function(callee)
     if inner is not None:
@@ -247,7 +250,7 @@ def _call_function(it: Interpreter, function: types.FunctionType, args: tuple[An
     node, code = source.node, function.__code__
     scope = scope_of(node)
     if isinstance(node, gast.AsyncFunctionDef) or scope.is_generator:
-        raise error("E112", f"`{function.__qualname__}` is a generator or a coroutine", it.here,
+        raise error("E112", f"`{function.__qualname__}` is a generator or a coroutine", source.location_of(node),
                     help="return a list or an array")
     cells = dict(zip(code.co_freevars, function.__closure__ or ()))
     frame = Frame(source, scope, None, function.__globals__, cells, function.__name__, _class_of(function))
@@ -376,7 +379,7 @@ def zero_argument_super(it: Interpreter, frame: Frame) -> Super:
 # ---------------------------------------------------------------------------------------------------------------
 # objects being made
 
-NATIVE_CLASSES = ("numpy", "collections", "decimal", "fractions", "enum")
+NATIVE_CLASSES = ("numpy", "collections", "decimal", "fractions", "enum", "operator")
 
 
 def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -89,7 +89,8 @@ def _formatted(it: Interpreter, node: gast.FormattedValue, frame: Frame) -> Any:
     it.at(frame.location(node))
     if not is_static(value):
         return it.opaque_text()
-    convert = {114: repr, 115: str, 97: ascii}.get(node.conversion)
+    conversions: dict[int, Callable[[Any], str]] = {114: repr, 115: str, 97: ascii}
+    convert = conversions.get(node.conversion)
     value = to_python(value)
     return it.native(format, value if convert is None else it.native(convert, value), spec)
 

@@ -373,8 +373,9 @@ def _check_mask(it: Interpreter, shape: tuple[Any, ...], mask: tuple[Any, ...], 
 def _scalar_index(it: Interpreter, part: Any, axis: int, size: Any) -> Value:
     """An int index as an in-range, non-negative int64 value."""
     known = part if is_dim(part) else None
-    if isinstance(part, (Const, Weak)) and isinstance(part if isinstance(part, Const) else part.value, Const):
-        known = int((part if isinstance(part, Const) else part.value).value)
+    held = part.value if isinstance(part, Weak) else part
+    if isinstance(held, Const):
+        known = int(held.value)
     if known is not None:
         negative = it.assumptions.is_negative(known)
         if negative is not None:

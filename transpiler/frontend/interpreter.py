@@ -262,7 +262,29 @@ class Interpreter:
             raise
         except RuleError as problem:
             self._unify_equal_sizes(args, kwargs, problem)
+            if problem.kind is TypeError:
+                return self._with_known_ints(key, function, args, kwargs, problem)
             raise
+
+    def _with_known_ints(self, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any],
+                         problem: RuleError) -> Any:
+        """A rule refuses types: perhaps it takes sizes where it was given ints known at run time, else static ints."""
+        ints = [x for x in (*args, *kwargs.values()) if isinstance(x, Weak) and x.value.type.kind in "bi"]
+        sizes = [x for x in ints if self.as_dim(x) is not None]
+        if not ints:
+            raise problem
+        if sizes:
+            for x in sizes:
+                size = self.dimension(x)
+                args = [replaced(a, x, size) for a in args]
+                kwargs = {k: replaced(v, x, size) for k, v in kwargs.items()}
+            try:
+                return function(*args, **kwargs)
+            except (RuleError, TypeError):
+                pass
+        for x in ints:
+            self.demand(x)
+        raise problem
 
     def _explain_signature(self, key: Any, function: Any, args: list[Any], kwargs: dict[str, Any],
                            problem: TypeError) -> None:
@@ -477,6 +499,8 @@ def view_inverse(key: Any) -> Callable[..., Value] | None:
 
 def name_of(key: Any) -> str:
     """How a user calls a NumPy function."""
+    if isinstance(key, tuple) and isinstance(key[0], str):       # a function of a module that is imported lazily
+        return ".".join(key)
     if isinstance(key, tuple):
         return f"np.{key[0].__name__}.{key[1]}"
     module = getattr(key, "__module__", None) or ""

@@ -570,6 +570,17 @@ def _getitem(it: Interpreter, value: Any, key: Any) -> Any:
     return get_item(it, value, key)
 
 
+def call_getter(it: Interpreter, getter: Any, value: Any) -> Any:
+    """`operator.itemgetter(...)(value)`, `operator.attrgetter(...)(value)`."""
+    def one(name: Any) -> Any:
+        if isinstance(getter, operator.itemgetter):
+            return _getitem(it, value, name)
+        return functools.reduce(lambda found, part: get_attribute(it, found, part), name.split("."), value)
+
+    _, names = getter.__reduce__()
+    return one(names[0]) if len(names) == 1 else tuple(map(one, names))
+
+
 @means(operator.contains)
 def _contains(it: Interpreter, container: Any, item: Any) -> bool:
     return contains(it, item, container)

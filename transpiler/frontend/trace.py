@@ -173,7 +173,7 @@ class _Attempt:
         """An argument as the interpreter sees it."""
         if isinstance(value, Leaf):
             return self._leaf(value, name)
-        if isinstance(value, tuple) and hasattr(value, "_make"):
+        if isinstance(value, tuple) and hasattr(value, "_make") and hasattr(value, "_fields"):
             return type(value)._make(self.abstract(v, f"{name}_{k}") for k, v in zip(value._fields, value))
         if type(value) is tuple:
             return tuple(self.abstract(v, f"{name}_{k}") for k, v in enumerate(value))
@@ -204,7 +204,7 @@ class _Attempt:
 
     def _variable(self, leaf: Leaf, name: str) -> Any:
         sizes = self.knowledge.sizes
-        type_ = map_dims(leaf.type, sizes) if sizes else leaf.type
+        type_ = map_dims(leaf.type, lambda s: sizes.get(s.name, dims.symbol(s.name, s.low))) if sizes else leaf.type
         var = Var(self.names.fresh(name), type_)
         self.variables.append((leaf, var))
         if type_.kind in "biu":

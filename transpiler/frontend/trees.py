@@ -148,7 +148,7 @@ def _python_leaf(node: LeafNode, result: Any) -> Any:
 
 
 def _python_object(cls: type, names: Sequence[str], parts: Sequence[Any]) -> Any:
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for name, part in zip(names, parts):
         object.__setattr__(made, name, part)       # also into frozen dataclasses
     return made
@@ -176,7 +176,7 @@ def _build(node: Structure, pending: Iterator[Any], leaf: Callable[[LeafNode, An
     if node.kind == "dict":
         if node.cls is dict:
             return dict(zip(node.keys, parts))
-        made = node.cls.__new__(node.cls)
+        made: Any = node.cls.__new__(node.cls)             # type: ignore[call-overload]
         dict.update(made, zip(node.keys, parts))
         return made
     if node.kind == "namedtuple":

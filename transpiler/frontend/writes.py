@@ -169,14 +169,13 @@ def _sort(it: Interpreter, x: Any, axis: Any = -1, **options: Any) -> None:
     write_item(it, x, Ellipsis, it.call_numpy(np.sort, (x,), {"axis": axis, **options}))
 
 
-def _at(ufunc: np.ufunc, sign: Callable[[Value], Value]) -> Callable[..., None]:
+def _at(op: Any, sign: Callable[[Value], Value]) -> Callable[..., None]:
     def add_at(it: Interpreter, target: Any, key: Any, value: Any = None) -> None:
         from .interpreter import lift
         check_writable(it, target)
         index = parse_index(it, target.shape, key)
         if index.is_basic:
-            update(it, BY_FUNCTION[{np.add: operator.add, np.subtract: operator.sub}[ufunc]],
-                   get_item(it, target, key), value)
+            update(it, BY_FUNCTION[op], get_item(it, target, key), value)
             return
         negated = as_value(value.read() if isinstance(value, ArrayRef) else value)
         _put(it, target, _scattered(it, target.read(), index, lift(sign(cast(negated, target.dtype))),
@@ -209,8 +208,8 @@ def _refused(name: str) -> Callable[..., None]:
 
 
 IN_PLACE: dict[Any, Callable[..., Any]] = {
-    np.copyto: _copyto, np.fill_diagonal: _fill_diagonal, (np.add, "at"): _at(np.add, lambda v: v),
-    (np.subtract, "at"): _at(np.subtract, lambda v: -v), np.put: _refused("np.put"), np.place: _refused("np.place"),
+    np.copyto: _copyto, np.fill_diagonal: _fill_diagonal, (np.add, "at"): _at(operator.add, lambda v: v),
+    (np.subtract, "at"): _at(operator.sub, lambda v: -v), np.put: _refused("np.put"), np.place: _refused("np.place"),
     np.putmask: _refused("np.putmask"), np.put_along_axis: _refused("np.put_along_axis"),
     (np.multiply, "at"): _refused("np.multiply.at"), (np.divide, "at"): _refused("np.divide.at"),
     (np.maximum, "at"): _refused("np.maximum.at"), (np.minimum, "at"): _refused("np.minimum.at"),
