@@ -53,7 +53,7 @@ from gradsmith.kernels.special import (
 )
 from gradsmith.kernels.trig import cos, sin, tan
 
-# Found here too, but imported only when asked for, because these load SciPy's BLAS and LAPACK.
+# Found here too, but imported only when asked for: BLAS and LAPACK load SciPy.
 _ON_DEMAND = {
     "blas": ("gemm", "gemm_add", "gemv", "gemv_add", "ger_add", "dot", "nrm2"),
     "lapack": (
@@ -66,7 +66,20 @@ _ON_DEMAND = {
         "lu_solve",
         "solve_triangular",
         "adjugate",
+        "adjugate_tangent",
     ),
+    "stacks": (
+        "batched_gemm",
+        "stacked_solve",
+        "stacked_inv",
+        "stacked_det",
+        "stacked_slogdet",
+        "stacked_cholesky",
+        "stacked_solve_triangular",
+        "stacked_adjugate",
+        "stacked_adjugate_tangent",
+    ),
+    "sorting": ("sort", "argsort"),
 }
 _MODULES = {name: module for module, names in _ON_DEMAND.items() for name in names}
 

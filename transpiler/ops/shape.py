@@ -374,7 +374,7 @@ class Pad(Reindexing):
                **params: Any) -> Any:
         if not all(_certainly_at_most(-d, 0) for d in (*low, *high)):
             return None
-        return const(0, types[0].scalar), [(0, low, tuple(b + 1 for b in interior), tuple(range(len(low))))]
+        return 0, [(0, low, tuple(b + 1 for b in interior), tuple(range(len(low))))]
 
     def stablehlo(self, h: Any, x: Any, *, low: tuple[int, ...], high: tuple[int, ...],
                   interior: tuple[int, ...]) -> Any:
