@@ -74,7 +74,14 @@ class Inv(MatrixOp):
 
 class Solving(MatrixOp):
     """The solution x of a system with the matrix a and the right side b: (..., n, k), or (..., n) when b has one axis
-    less than a."""
+    less than a; in a stack such a vector is made a column."""
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        a, b = self.prepare(*args)
+        if a.rank <= 2 or b.rank == a.rank:
+            return super().__call__(a, b, **params)
+        column = ops.reshape(b, shape=(*b.shape, 1))
+        return ops.reshape(super().__call__(a, column, **params), shape=b.shape)
 
     def infer(self, a: Type, b: Type, **params: Any) -> Type:
         check_square(self.name, a)
