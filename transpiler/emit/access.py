@@ -35,6 +35,9 @@ class Role(enum.Enum):
     FILLS = enum.auto()       # a kernel that writes into arrays allocated before
 
 
+# What templates call without an import.
+BUILTINS = frozenset(("abs", "max", "min", "int", "float", "bool", "complex", "round", "len", "pow", "divmod"))
+
 _WRITES = {"store": Role.STORE, "add_at": Role.ADD}
 _INDEXED = ("load", "store", "add_at")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ..ir.dims import symbols_of
@@ -12,7 +12,7 @@ from ..ir.nodes import Const, If, Let, Value
 from ..ir.types import Type, dims_in
 from ..ops.base import RuleError
 from . import templates as t
-from .access import Role, template
+from .access import Role
 from .names import Naming
 from .plan import Plan
 
@@ -26,6 +26,7 @@ class Expressions:
         self.plan = plan
         self.naming = naming
         self.rewrite = rewrite
+        self.numpy_first: Collection[Let] = ()          # operations whose first operand must not be a Python number
 
     def value(self, value: Value) -> ast.expr:
         value = self.plan.value(value)
@@ -75,10 +76,12 @@ class Expressions:
 
     def filled(self, let: Let, outs: Sequence[ast.expr] = ()) -> ast.expr:
         """The operation's template with operands, parameters and allocated results put in."""
-        form = template(let)
+        form = self.plan.template(let)
         sizes = {s for d in (*dims_in(tuple(let.params.values())), *(d for v in (*let.args, *let.targets)
                                                                      for d in v.type.shape)) for s in symbols_of(d)}
         operands = [self.value(arg) for arg in let.args]
+        if let in self.numpy_first:
+            operands[0] = t.call(t.dtype_name(let.args[0].type.dtype), operands[0])
         kind = self.plan.roles[let]
 
         def put(place: str) -> ast.expr:
@@ -170,8 +173,8 @@ def _sum(left: ast.expr, op: ast.operator, right: ast.expr) -> ast.expr:
     if isinstance(right, ast.Constant) and right.value == 0:
         return left
     if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-        value = left.value + right.value if isinstance(op, ast.Add) else left.value - right.value  # type: ignore
-        return t.number(value)
+        a, b = int(left.value), int(right.value)  # type: ignore[arg-type]
+        return t.number(a + b if isinstance(op, ast.Add) else a - b)
     return ast.BinOp(left, op, right)
 
 

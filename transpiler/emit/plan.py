@@ -26,7 +26,7 @@ from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Valu
 from ..ir.types import dims_in
 from ..ir.walk import all_statements, blocks
 from .access import Role, role, template
-from .templates import constant
+from .templates import Template, constant
 
 LONGEST = 78            # characters of an expression, about
 
@@ -56,6 +56,7 @@ class Plan:
         self.carried: dict[Stmt, tuple[int, ...]] = {}      # of each loop: the numbers of the carries that change
         self.int_scalars: dict[str, Var] = {}               # what a size may be named after
         self._use: dict[Var, Place] = {}
+        self._templates: dict[Let, Template] = {}
         self._written: dict[Stmt, frozenset[Var]] = {}
         self._length: dict[Var, int] = {}
         self._collect(func)
@@ -89,6 +90,13 @@ class Plan:
     def _note_size(self, var: Var) -> None:
         if not var.type.shape and var.type.dtype == "int64":
             self.int_scalars[var.name] = var
+
+    def template(self, let: Let) -> Template:
+        """The operation's source for these operands."""
+        known = self._templates.get(let)
+        if known is None:
+            known = self._templates[let] = template(let)
+        return known
 
     def value(self, value: Value) -> Value:
         while isinstance(value, Var) and value in self.alias:
@@ -190,7 +198,7 @@ class Plan:
                 elif str(item) == "at":
                     times.append(1)
             return times
-        counts = template(let).counts
+        counts = self.template(let).counts
         return [counts.get(str(k), 0) for k in range(len(let.args))]
 
     def _read(self, value: Value, place: Place, times: int = 1) -> None:
@@ -214,8 +222,8 @@ class Plan:
             if stmt in self.dead or not self._may_inline(stmt):
                 continue
             (target,) = stmt.targets
-            if isinstance(stmt, Let) and not stmt.args and isinstance(template(stmt).tree, (ast.Name, ast.Constant)):
-                self.inlined.add(target)        # a size that has a name already
+            if isinstance(stmt, Let) and self._is_name(stmt):
+                self.inlined.add(target)
                 continue
             if self.uses[target] != 1 or self._use[target][0] != id(block):
                 continue
@@ -228,6 +236,10 @@ class Plan:
             place_of[index] = last
         for stmt in block.stmts:
             self._limit_length(stmt)
+
+    def _is_name(self, let: Let) -> bool:
+        """Is it a size that has a name already?"""
+        return not let.args and isinstance(self.template(let).tree, ast.Name | ast.Constant)
 
     def _may_inline(self, stmt: Stmt) -> bool:
         match stmt:
@@ -299,7 +311,7 @@ class Plan:
             case Let() if stmt not in self.dead:
                 times = self.multiplicities(stmt)
                 own = 4 * len(stmt.args) if self.roles[stmt] in (Role.LOAD, Role.SLICE, Role.STORE, Role.ADD) else (
-                    len(template(stmt).text) - 3 * sum(times))
+                    len(self.template(stmt).text) - 3 * sum(times))
                 operands = list(stmt.args)
                 if self.roles[stmt] is Role.SCALAR:
                     own += sum(self._is_compound(a) for a in operands)

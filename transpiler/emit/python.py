@@ -23,16 +23,16 @@ from ..ir.nodes import Const, Func, Let, Module
 from ..ir.walk import blocks, operands
 from ..ops.base import RuleError
 from . import standalone as alone
-from .access import template
+from .access import BUILTINS, Role
 from .expressions import Expressions
 from .names import RESERVED, Naming
+from .numbers import PythonNumbers
 from .plan import Plan
 from .statements import INDENT, Line, Writer
 from .storage import Storage
 
 Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes; the exception to raise unless it holds
 
-_BUILTIN_CALLS = frozenset(("abs", "max", "min", "int", "float", "bool", "complex", "round", "len", "pow", "divmod"))
 
 
 @dataclass(frozen=True)
@@ -124,19 +124,17 @@ class _Function:
         self.naming = Naming(self.plan, self.storage, sizes, {*functions.values(), *self.kernels})
         rewrite = alone.without_kernels if options.standalone else None
         self.expressions = Expressions(self.plan, self.naming, rewrite)
+        self.numbers = PythonNumbers(self.plan, zero_d)
+        self.expressions.numpy_first = self.numbers.operations
 
     def _kernels(self) -> set[str]:
         """What the templates call that is neither built in nor of a module."""
         found: set[str] = set()
         for stmt in self.plan.statements():
-            if isinstance(stmt, Let) and hasattr(stmt.op, "lowering"):
-                try:
-                    tree = template(stmt).tree
-                except RuleError:       # a load or a store has none
-                    continue
-                found |= {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and
-                          isinstance(node.func, ast.Name)}
-        return found - _BUILTIN_CALLS
+            if isinstance(stmt, Let) and self.plan.roles[stmt] not in (Role.LOAD, Role.SLICE, Role.STORE, Role.ADD):
+                found |= {node.func.id for node in ast.walk(self.plan.template(stmt).tree)
+                          if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        return found - BUILTINS
 
     def _sizes(self) -> list[str]:
         """Named sizes in the text, other than those named after a scalar, in order of the parameters' shapes."""
@@ -167,6 +165,9 @@ class _Function:
         for param in self.func.params:
             if param.name in self.zero_d:
                 writer.line(f"{self.naming.of(param)} = {self.naming.of(param)}[()]")
+        for param in self.numbers.params:
+            name = self.naming.of(param)
+            writer.line(f"{name} = np.{param.type.dtype}({name})")
         self._bind_sizes(writer)
         for condition, exception in self.guards:
             writer.line(f"if not ({self._renamed(condition)}):")
@@ -200,13 +201,11 @@ class _Function:
             if str(dim) == size:
                 return f"{self.naming.of(param)}.shape[{axis}]"
         for param, axis, dim in places:
-            terms = {monomial: coefficient for monomial, coefficient in dim.terms}
-            (name,) = (m for m in terms if len(m) == 1 and str(m[0]) == size) if sum(
-                len(m) == 1 and str(m[0]) == size for m in terms) == 1 else ((),)
-            if not name or len([m for m in terms if m]) != 1:
-                continue
-            scale, offset = terms[name], terms.get((), 0)
-            shape = f"{self.naming.of(param)}.shape[{axis}]"
-            moved = shape if not offset else f"({shape} {'-' if offset > 0 else '+'} {abs(offset)})"
-            return moved.strip("()") if scale == 1 else f"{moved} // {scale}"
+            terms = dict(dim.terms)
+            offset = terms.pop((), 0)
+            ((factors, scale),) = terms.items() if len(terms) == 1 else [((), 0)]
+            if [str(factor) for factor in factors] == [size]:
+                shape = f"{self.naming.of(param)}.shape[{axis}]"
+                moved = f"{shape} {'-' if offset > 0 else '+'} {abs(offset)}" if offset else shape
+                return moved if scale == 1 else f"({moved}) // {scale}"
         raise RuleError(f"the size {size} cannot be found from the shapes of the parameters")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
 from . import templates as t
 from .access import Role
 from .expressions import Expressions, computes, names_in

@@ -24,7 +24,7 @@ from typing import assert_never
 
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, bound_inside
-from .access import Role, template
+from .access import Role
 from .plan import Plan
 from .templates import NARROW_INTS
 
@@ -82,10 +82,10 @@ class Storage:
         """Is the next carry `carry + something` and the carry read nowhere else?"""
         carry, result = loop.carries[k], self.plan.value(loop.body.results[k])
         let = self.plan.definition.get(result) if isinstance(result, Var) else None
-        if not isinstance(let, Let) or self.plan.roles[let] is not Role.SCALAR or self.plan.uses[carry] != 1 or (
+        if not isinstance(result, Var) or not isinstance(let, Let) or self.plan.roles[let] is not Role.SCALAR or self.plan.uses[carry] != 1 or (
                 self.plan.uses[result] != 1 or let not in loop.body.stmts):
             return False
-        tree = template(let).tree
+        tree = self.plan.template(let).tree
         return carry in let.args and isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add) and isinstance(
             tree.left, ast.Name) and isinstance(tree.right, ast.Name) and self.plan.value(let.args[0]) is not (
             self.plan.value(let.args[1]))

@@ -29,6 +29,7 @@ _MARK = "_place_"
 NARROW_INTS = frozenset({"int8", "int16", "int32", "uint8", "uint16", "uint32"})
 # A literal beside one of these would widen it.
 LITERAL_WIDENS = frozenset({"float16", "float32", "complex64", "uint64"})
+_DTYPES = NARROW_INTS | LITERAL_WIDENS | {"bool_", "int64", "float64", "complex128"}
 DEFAULT_DTYPES = frozenset({"bool", "int64", "float64", "complex128"})
 
 
@@ -222,7 +223,7 @@ def typed_literals(node: Any, dtype: str, inside_call: bool = False) -> Any:
             return ast.UnaryOp(node.op, typed_literals(node.operand, dtype))
         case ast.IfExp():
             return ast.IfExp(node.test, typed_literals(node.body, dtype), typed_literals(node.orelse, dtype))
-        case ast.Call() if not (isinstance(node.func, ast.Attribute) and node.func.attr in np.sctypeDict):
+        case ast.Call() if not (isinstance(node.func, ast.Attribute) and node.func.attr in _DTYPES):
             return ast.Call(node.func, [typed_literals(a, dtype, True) for a in node.args], node.keywords)
     return node
 

@@ -4,14 +4,21 @@ import textwrap
 
 import numpy as np
 import pytest
-from unit.emit.programs import (
-    MATRIX, VECTOR, M, N, add_to, agrees, at, body_of, func, get, load, put, run, source,
-)
+from unit.emit.programs import MATRIX, VECTOR, M, N, agrees, at, body_of, func, get, load, put, run, source
 
 from gradsmith.transpiler import ops
 from gradsmith.transpiler.emit.python import emit
 from gradsmith.transpiler.ir.build import (
-    building, check, choose, const, current, for_loop, int_const, located, size_value, while_loop,
+    building,
+    check,
+    choose,
+    const,
+    current,
+    for_loop,
+    int_const,
+    located,
+    size_value,
+    while_loop,
 )
 from gradsmith.transpiler.ir.dims import symbol
 from gradsmith.transpiler.ir.nodes import Block, Call, Func, Module, Var
@@ -262,12 +269,12 @@ def test_ping_pong_buffers_are_exchanged_without_copies():
 
 def test_conditional_expression():
     def body(x):
-        (y,) = choose(x > 0.0, lambda: [ops.sqrt(x)], lambda: [const(0.0, F64)], "y")
+        (y,) = choose(x > 0.0, lambda: [ops.exp(x)], lambda: [const(0.0, F64)], "y")
         return [y * 2.0]
     f = func("f", {"x": F64}, body)
     shows("""
         def f(x):
-            return (sqrt(x) if x > 0.0 else 0.0) * 2.0
+            return (exp(x) if x > 0.0 else 0.0) * 2.0
         """, f)
     agrees(f, 4.0)
     agrees(f, -4.0)
@@ -527,3 +534,24 @@ def test_kernels_that_fill_their_result():
 
 def test_equal_input_gives_equal_text():
     assert emit(logistic_map()) == emit(logistic_map())
+
+
+def test_python_floats_divide_as_numpy_does():
+    def body(x, y, n):
+        (total,) = for_loop(ZERO, n, [const(0.0, F64)], lambda i, total: [total + x], hints=["total"])
+        (count,) = for_loop(ZERO, n, [const(0.0, F64)], lambda i, count: [count + 1.0], hints=["count"])
+        return x / total, 1.0 / count, y * 2.0
+    f = func("f", {"x": F64, "y": F64, "n": I64}, body)
+    shows("""
+        def f(x, y, n):
+            x = np.float64(x)
+            total = 0.0
+            for i in range(n):
+                total += x
+            count = 0.0
+            for i in range(n):
+                count += 1.0
+            return x / total, np.float64(1.0) / count, y * 2.0
+        """, f)
+    agrees(f, 3.0, 1.0, 0)
+    agrees(f, 3.0, 1.0, 2)
