@@ -96,9 +96,10 @@ class Index:
     def is_basic(self) -> bool:
         return not self.arrays
 
-    @property
-    def is_whole(self) -> bool:
-        return self.is_basic and all(isinstance(i, Span) and i.start == 0 and i.step == 1 for i in self.items)
+    def basic_is_whole(self, shape: tuple[Any, ...]) -> bool:
+        """Whether the basic part is the array as it is."""
+        return len(self.items) == len(shape) and all(
+            isinstance(i, Span) and i.start == 0 and i.step == 1 and i.size == d for i, d in zip(self.items, shape))
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
 
 def read_advanced(it: Interpreter, array: Value, index: Index) -> Value:
     """The elements that index arrays select, in NumPy's order of axes."""
-    if not (all(isinstance(i, Span) and i.start == 0 and i.step == 1 for i in index.items)):
+    if not index.basic_is_whole(array.shape):
         array = ops.load(array, *index.scalars, index=index.items)
     axes = tuple(index.arrays)
     arrays = index_arrays(it, array.shape, index)
@@ -190,7 +191,7 @@ def _wrapped_array(it: Interpreter, array: Any, axis: int, size: Any) -> Value:
         else:
             return Const(0, I64.with_shape(array.shape))
         return _wrapped(static_array(array.astype(np.int64)), size)
-    value = cast(as_value(array), "int64")
+    value = cast(array.read(), "int64")
     _check_in_range(value, axis, size)
     return _wrapped(value, size)
 
@@ -428,7 +429,7 @@ def _bound(it: Interpreter, bound: Any) -> Any:
             return int(value.value)
         size = it.as_dim(bound)
         if size is not None and it.assumptions.decidable(size):
-            return it.dimension(bound, "a bound of a slice")
+            return it.dimension(bound, "a bound of a slice", signed=True)
         return value
     raise RuleError("slice indices must be integers or None or have an __index__ method", kind=TypeError, code="E306")
 

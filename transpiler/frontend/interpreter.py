@@ -139,7 +139,8 @@ class Interpreter:
         if isinstance(x, Weak):
             x = x.value
         if isinstance(x, Var):
-            return self.origins.get(x)
+            capture = self.captures.origins.get(x)
+            return self.origins.get(x) if capture is None else frozenset({capture})
         if isinstance(x, DimExpr):
             return frozenset(symbols_of(x))
         if isinstance(x, Const) or is_static(x):
@@ -181,8 +182,8 @@ class Interpreter:
             return x
         return self.sizes.get(x.value) if isinstance(x, Weak) and isinstance(x.value, Var) else None
 
-    def dimension(self, x: Any, what: str = "a shape's entry") -> Any:
-        """An int as a non-negative dimension: of sizes and arguments where it is made of them, else named after the
+    def dimension(self, x: Any, what: str = "a shape's entry", signed: bool = False) -> Any:
+        """An int as a dimension (not negative, unless it is `signed`): of sizes and arguments where it is made of them, else named after the
         scalar that holds it, which is checked when the function runs."""
         if isinstance(x, (int, np.integer)):
             return int(x)
@@ -196,7 +197,7 @@ class Interpreter:
                               "negative dimensions are not allowed")
                     elif self.assumptions._assume(argument, "<", self.assumptions._typical(argument) < 0):
                         self.demand(x)
-            if self.assumptions.is_negative(size):
+            if not signed and self.assumptions.is_negative(size):
                 raise RuleError("negative dimensions are not allowed", code="E302")
             return size
         value = x.value if isinstance(x, Weak) else x
@@ -269,7 +270,7 @@ class Interpreter:
     def _with_known_ints(self, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any],
                          problem: RuleError) -> Any:
         """A rule refuses types: perhaps it takes sizes where it was given ints known at run time, else static ints."""
-        ints = [x for x in (*args, *kwargs.values()) if isinstance(x, Weak) and x.value.type.kind in "bi"]
+        ints = [x for x in (*args, *kwargs.values()) if isinstance(x, Weak)]
         sizes = [x for x in ints if self.as_dim(x) is not None]
         if not ints:
             raise problem

@@ -19,7 +19,7 @@ from .expressions import evaluate, load_name, make_closure
 from .guards import Access
 from .iteration import iterate, lazily
 from .operators import BINARY, binary, truth
-from .values import ArrayRef, Instance, OuterDict, OuterList, is_static, to_python
+from .values import ArrayRef, Instance, Masked, OuterDict, OuterList, is_static, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -200,6 +200,12 @@ def _augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> None:
             key = evaluate(it, node.target.slice, frame)
             it.at(frame.location(node.target))
             old = get_item(it, container, key)
+            if isinstance(old, Masked):
+                from .writes import update_masked
+                operand = evaluate(it, node.value, frame)
+                it.at(frame.location(node))
+                update_masked(it, op, container, old, operand)
+                return
             new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
             if not isinstance(old, ArrayRef) or new is not old or old.base is None:
                 it.at(frame.location(node.target))

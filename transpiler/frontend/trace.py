@@ -207,7 +207,7 @@ class _Attempt:
         type_ = map_dims(leaf.type, lambda s: sizes.get(s.name, dims.symbol(s.name, s.low))) if sizes else leaf.type
         var = Var(self.names.fresh(name), type_)
         self.variables.append((leaf, var))
-        if type_.kind in "biu":
+        if type_.kind in "biu" and not type_.shape:
             self.it.origins[var] = frozenset({leaf})
         if type_ == I64:
             self.it.sizes[var] = dims.symbol(var.name, 0)

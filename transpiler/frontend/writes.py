@@ -81,7 +81,7 @@ def write_item(it: Interpreter, ref: ArrayRef, key: Any, value: Any) -> None:
         return
     index = parse_index(it, ref.shape, key)
     base = ref.read()
-    if index.is_whole:
+    if index.is_basic and index.basic_is_whole(ref.shape):
         _put(it, ref, fitted(it, value, ref.dtype, ref.shape))
     elif index.is_basic:
         part = fitted(it, value, ref.dtype, index_shape(index.items))
@@ -107,10 +107,20 @@ def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> N
     _put(it, ref, ops.select(whole, new, ref.read()))
 
 
+def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, masked: Masked, operand: Any) -> None:
+    """`x[mask] op= number` with a mask known at run time."""
+    check_writable(it, ref)
+    if isinstance(operand, (list, tuple)) or isinstance(operand, ArrayRef) and operand.rank:
+        raise error("E311", "updating through a mask that is known only at run time takes a number", it.here,
+                    help="use np.where(mask, a, b)")
+    new = fitted(it, binary(it, op, ArrayRef(masked.array), operand), ref.dtype, ref.shape)
+    _put(it, ref, ops.select(masked.mask, new, ref.read()))
+
+
 def _scattered(it: Interpreter, base: Value, index: Index, value: Any, op: Any) -> Value:
     """The array after elements at index arrays are written (`op` is scatter or scatter_add)."""
     part = base
-    trivial = Index(index.items, index.scalars, {}, None).is_whole
+    trivial = index.basic_is_whole(base.shape)
     if not trivial:
         part = ops.load(base, *index.scalars, index=index.items)
     arrays = index_arrays(it, part.shape, index)

@@ -55,6 +55,8 @@ def run(found: Trace):
 
 
 def same(expected, actual):
+    if isinstance(expected, np.ndarray) and expected.ndim == 0:       # NumPy's zero-dimensional arrays are scalars here
+        expected = expected[()]
     if isinstance(expected, (tuple, list)):
         assert type(expected) is type(actual)
         assert len(expected) == len(actual)
