@@ -82,8 +82,9 @@ class Storage:
         """Is the next carry `carry + something` and the carry read nowhere else?"""
         carry, result = loop.carries[k], self.plan.value(loop.body.results[k])
         let = self.plan.definition.get(result) if isinstance(result, Var) else None
-        if not isinstance(result, Var) or not isinstance(let, Let) or self.plan.roles[let] is not Role.SCALAR or self.plan.uses[carry] != 1 or (
-                self.plan.uses[result] != 1 or let not in loop.body.stmts):
+        if not isinstance(result, Var) or not isinstance(let, Let) or self.plan.roles[let] is not Role.SCALAR:
+            return False
+        if self.plan.uses[carry] != 1 or self.plan.uses[result] != 1 or let not in loop.body.stmts:
             return False
         tree = self.plan.template(let).tree
         return carry in let.args and isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add) and isinstance(
