@@ -262,10 +262,19 @@ def _call_function(it: Interpreter, function: types.FunctionType, args: tuple[An
 
 def _default(it: Interpreter, function: types.FunctionType, where: str, key: Any, value: Any) -> Any:
     """A default value: Python evaluated it once, so a number in it is known; an array is read at every call."""
-    if isinstance(value, (bool, int, float, complex, str, type(None))):
+    if _is_constant(value):
         return value
     step = ("item", key) if where == "__defaults__" else ("key", key)
-    return it.captures.take(value, Access(function, (("attr", where), step)))
+    code = function.__code__
+    first = code.co_argcount - len(function.__defaults__ or ())
+    label = code.co_varnames[first + key] if where == "__defaults__" else key
+    return it.captures.take(value, Access(function, (("attr", where), step), label))
+
+
+def _is_constant(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_constant, value))
+    return isinstance(value, (bool, int, float, complex, str, type(None)))
 
 
 def _class_of(function: types.FunctionType) -> str | None:

@@ -25,9 +25,10 @@ class Access:
 
     root: Any = field(hash=False)
     steps: tuple[tuple[Any, ...], ...]
+    label: str = field(default="", compare=False)        # what the user calls it, where the steps do not tell
 
     def then(self, *step: Any) -> Access:
-        return Access(self.root, (*self.steps, step))
+        return Access(self.root, (*self.steps, step), f"{self.label}_{step[1]}" if self.label else "")
 
     def get(self) -> Any:
         """The value now.  LookupError, AttributeError or ValueError where there is none any more."""
@@ -49,6 +50,8 @@ class Access:
     @property
     def name(self) -> str:
         """A name for the generated parameter: of the last step that is a word, with what follows it."""
+        if self.label:
+            return self.label
         words: list[str] = []
         for step in reversed(self.steps):
             words.insert(0, str(step[1]))
