@@ -96,6 +96,9 @@ class Writer:
             value.name = pack if len(results) == 1 else f"{pack}#{k}"
         count = f":{len(results)}" if len(results) > 1 else ""
         line = f"{indent}%{pack}{count} = "
+        for region in instruction.pieces:               # a loop names its carries before its regions
+            for arg in region.args if isinstance(region, Region) else ():
+                arg.name = arg.name or self.names.fresh("arg")
         for piece in instruction.pieces:
             if isinstance(piece, str):
                 line += piece
@@ -119,9 +122,6 @@ class Writer:
 
     def _region(self, region: Region, line: str, indent: str) -> str:
         """Write the region after `line`; return the beginning of the line that follows."""
-        for arg in region.args:
-            if arg.name is None:
-                arg.name = self.names.fresh("arg")
         inner = indent + "  "
         self.lines.append(f"{line}{region.label or '({'}")
         if region.label is None:
