@@ -23,13 +23,13 @@ def argsort(x: Any, axis: int) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="never")
-def _comes_after(a, b):
+def _comes_after(a: Any, b: Any) -> Any:
     """Whether a must stand after b."""
     return a > b or (a != a and b == b)
 
 
 @njit(cache=True, nogil=True)
-def _sort_lane(lane, scratch):
+def _sort_lane(lane: Any, scratch: Any) -> None:
     """Sort `lane` in place; `scratch` is as long."""
     n = lane.size
     for low in range(0, n, RUN):
@@ -59,7 +59,7 @@ def _sort_lane(lane, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _argsort_lane(lane, order, scratch):
+def _argsort_lane(lane: Any, order: Any, scratch: Any) -> None:
     """Put into `order` the indices that sort `lane`; `scratch` is as long, of the same type as `order`."""
     n = lane.size
     for i in range(n):
@@ -90,7 +90,7 @@ def _argsort_lane(lane, order, scratch):
 
 
 @njit(cache=True, nogil=True)
-def _sort_all(flat, length, stride):
+def _sort_all(flat: Any, length: int, stride: int) -> None:
     """Sort every lane of a flat C-contiguous array: `length` elements that are `stride` apart."""
     lane = np.empty(length, flat.dtype)
     scratch = np.empty(length, flat.dtype)
@@ -104,7 +104,7 @@ def _sort_all(flat, length, stride):
 
 
 @njit(cache=True, nogil=True)
-def _argsort_all(flat, result, length, stride):
+def _argsort_all(flat: Any, result: Any, length: int, stride: int) -> None:
     """As `_sort_all`, with the order of each lane put into `result`."""
     lane = np.empty(length, flat.dtype)
     order = np.empty(length, np.int64)
@@ -119,7 +119,7 @@ def _argsort_all(flat, result, length, stride):
 
 
 @njit(cache=True, nogil=True)
-def _stride(x, axis):
+def _stride(x: Any, axis: int) -> Any:
     """Distance of neighbours along `axis` in a C-contiguous array of the shape of `x`."""
     stride = 1
     for k in range(axis + 1, x.ndim):
@@ -128,7 +128,7 @@ def _stride(x, axis):
 
 
 @njit(cache=True, nogil=True)
-def _sorted(x, axis):
+def _sorted(x: Any, axis: int) -> Any:
     result = x.copy()
     if result.size > 0:
         _sort_all(result.reshape(result.size), x.shape[axis], _stride(x, axis))
@@ -136,12 +136,12 @@ def _sorted(x, axis):
 
 
 @njit(cache=True, nogil=True)
-def _order(x, axis):
+def _order(x: Any, axis: int) -> Any:
     result = np.empty(x.shape, np.int64)
     if x.size > 0:
         _argsort_all(x.copy().reshape(x.size), result.reshape(x.size), x.shape[axis], _stride(x, axis))
     return result
 
 
-if not config.DISABLE_JIT:
+if not config.DISABLE_JIT:  # type: ignore[attr-defined]
     sort, argsort = _sorted, _order

@@ -273,7 +273,7 @@ def test_pad(mode, dtype):
         for width in WIDTHS:
             far = np.max(width) > 2 - (mode == "reflect") and mode in ("reflect", "symmetric", "wrap")
             assert_conforms(np.pad, array(shape, dtype), width, mode, rtol=rtol, names=not far)
-        assert_conforms(np.pad, array((2, 3), dtype), ((1, 2), (0, 1)), mode, rtol=rtol)
+        assert_conforms(np.pad, array((3, 2), dtype), ((1, 2), (0, 1)), mode, rtol=rtol)
         assert_conforms(np.pad, array((2, 3), dtype), {0: 1, -1: (0, 2)}, mode, rtol=rtol)
     assert_conforms(np.pad, array((0,), dtype), 1, mode)
     assert_conforms(np.pad, array((2, 3), dtype), ((1, 2), (0, 1), (1, 1)), mode)

@@ -132,7 +132,7 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> Value:
         raise RuleError("np.vander needs the number of columns known while transpiling", kind=NotImplementedError,
                         code="E303", help="pass N")
     base = cast(base, np.promote_types(base.dtype, int))
-    powers = [const(1, base.type)]
+    powers: list[Value] = [const(1, base.type)]
     for _ in range(1, columns):
         powers.append(powers[-1] * base if len(powers) > 1 else base)
     if not columns:

@@ -52,12 +52,11 @@ def _per_axis(widths: Any, rank: int) -> list[tuple[Any, Any]]:
     return pairs if len(pairs) == rank else _mismatch(widths)
 
 
-def _border(x: Value, axis: int, start: Any, size: Any, reverse: bool) -> Value:
-    piece = part(x, axis, start, size)
-    return ops.reverse(piece, axes=(axis,)) if reverse else piece
+def _backwards(x: Value, axis: int, start: Any, size: Any) -> Value:
+    return ops.reverse(part(x, axis, start, size), axes=(axis,))
 
 
-def _mirrored(x: Value, axis: int, before: int, after: int, mode: str, even: bool) -> Value:
+def _mirrored(x: Value, axis: int, before: int, after: int, mode: str, *, even: bool) -> Value:
     """reflect and symmetric: the axis mirrored at its ends, as often as it takes.  With even=False (reflect_type
     "odd") the mirrored part is also turned around the edge value."""
     skip = 1 if mode == "reflect" else 0
@@ -73,12 +72,12 @@ def _mirrored(x: Value, axis: int, before: int, after: int, mode: str, even: boo
                   f"np.pad: mode {mode!r} with a width over {room} needs a size known while transpiling")
         pieces = [x]
         if left:
-            piece = _border(x, axis, skip, left, True)
+            piece = _backwards(x, axis, skip, left)
             if not even:
                 piece = _turned(piece, part(x, axis, 0, 1))
             pieces.insert(0, piece)
         if right:
-            piece = _border(x, axis, length - right - skip, right, True)
+            piece = _backwards(x, axis, length - right - skip, right)
             if not even:
                 piece = _turned(piece, part(x, axis, length - 1, 1))
             pieces.append(piece)
@@ -165,7 +164,7 @@ def numpy_pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any
     unknown = set(options) - MODES[mode]
     if unknown:
         raise RuleError(f"unsupported keyword arguments for mode '{mode}': {unknown}")
-    widths = [tuple(w if isinstance(w, DimExpr) else static_int(w, "pad_width") for w in pair)
+    widths: list[tuple[Any, ...]] = [tuple(w if isinstance(w, DimExpr) else static_int(w, "pad_width") for w in pair)
               for pair in _widths(pad_width, x.rank)]
     if any(isinstance(w, int) and w < 0 for pair in widths for w in pair):
         raise RuleError("index can't contain negative values")
@@ -183,7 +182,7 @@ def numpy_pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any
                   f"can't extend empty axis {k} using modes other than 'constant' or 'empty'")
         if mode in ("reflect", "symmetric"):
             kind = options.get("reflect_type", "even")
-            x = _mirrored(x, k, before, after, mode, kind == "even")
+            x = _mirrored(x, k, before, after, mode, even=kind == "even")
         elif mode == "edge":
             x = _edged(x, k, before, after)
         elif mode == "wrap":

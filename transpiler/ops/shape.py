@@ -98,6 +98,13 @@ class Broadcast(Reindexing):
         ordered = np.transpose(x, sorted(range(x.ndim), key=axes.__getitem__))
         return np.broadcast_to(ordered.reshape(inner), shape)[()]
 
+    def simplify(self, args: Sequence[Value], *, shape: tuple[Any, ...], axes: tuple[int, ...],
+                 **params: Any) -> Value | None:
+        before = definition(args[0])
+        if before is not None and before.op is self:
+            return ops.broadcast(before.args[0], shape=shape, axes=tuple(axes[a] for a in before.params["axes"]))
+        return super().simplify(args, shape=shape, axes=axes)
+
     def transpose(self, ct: Value, x: Value, *, shape: tuple[Any, ...], axes: tuple[int, ...]) -> Value:
         kept = [a for k, a in enumerate(axes) if not self._stretches(x.shape[k], shape[a])]
         dropped = tuple(a for a in range(len(shape)) if a not in kept)
@@ -136,7 +143,9 @@ def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int]
     Axes of size 1 fall into runs of their own, with nothing on the other side.
     """
     left, right = ([k for k, d in enumerate(dims) if d != 1] for dims in (before, after))
-    found = [([k], []) for k, d in enumerate(before) if d == 1] + [([], [k]) for k, d in enumerate(after) if d == 1]
+    found: list[tuple[list[int], list[int]]] = []
+    found += [([k], []) for k, d in enumerate(before) if d == 1]
+    found += [([], [k]) for k, d in enumerate(after) if d == 1]
     ends: dict[Any, int] = {}
     total: Any = 1
     for count, k in enumerate(left, 1):
