@@ -80,6 +80,8 @@ class Expressions:
         sizes = {s for d in (*dims_in(tuple(let.params.values())), *(d for v in (*let.args, *let.targets)
                                                                      for d in v.type.shape)) for s in symbols_of(d)}
         operands = [self.value(arg) for arg in let.args]
+        if isinstance(form.tree, ast.Compare):
+            operands = [self._compared(arg, operand) for arg, operand in zip(let.args, operands)]
         if let in self.numpy_first:
             operands[0] = t.call(t.dtype_name(let.args[0].type.dtype), operands[0])
         kind = self.plan.roles[let]
@@ -103,6 +105,13 @@ class Expressions:
         if kind is not Role.SCALAR:
             return t.plain_allocation(tree)
         return t.tidy(t.typed_result(tree, let.target.type.dtype))
+
+    def _compared(self, arg: Value, operand: ast.expr) -> ast.expr:
+        """A constant that something is compared with needs no dtype: its value is exact in the wider one too."""
+        arg = self.plan.value(arg)
+        if isinstance(arg, Const) and arg.type.dtype in ("float32", *t.NARROW_INTS):
+            return t.constant(arg.value, "float64" if arg.type.kind == "f" else "int64")
+        return operand
 
     def _with_dtypes(self, tree: ast.expr, let: Let) -> ast.expr:
         for dtype in (*(a.type.dtype for a in let.args), let.target.type.dtype):

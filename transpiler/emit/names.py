@@ -42,6 +42,7 @@ class Naming:
         self._paths: dict[Var, tuple[int, ...]] = {}
         self._raw: set[str] = set()
         self._fixed: set[str] = set()
+        self._params = {param.name for param in plan.func.params}
         func = plan.func
         self._result_names = {r: name for r, name in zip(map(plan.value, func.results), func.result_names)
                               if isinstance(r, Var) and name.isidentifier()}
@@ -110,8 +111,8 @@ class Naming:
 
     def _base(self, name: str) -> str:
         """Without the number that made it unique."""
-        while (base := _NUMBERED.sub("", name)) != name and base in self._raw:
-            name = base
+        while (base := _NUMBERED.sub("", name)) != name and (base in self._raw or base[2:] in self._params):
+            name = base         # d_x_1 is the adjoint of x, also where no d_x is left
         return name
 
     def _is_nameless(self, var: Var) -> bool:

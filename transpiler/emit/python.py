@@ -170,7 +170,7 @@ class _Function:
             writer.line(f"{name} = np.{param.type.dtype}({name})")
         self._bind_sizes(writer)
         for condition, exception in self.guards:
-            writer.line(f"if not ({self._renamed(condition)}):")
+            self._guard(writer, self._renamed(condition))
             writer.lines.append(Line(2, f"raise {self._renamed(exception)}"))
         writer.function(self.func)
         params = ", ".join(map(self.naming.of, self.func.params))
@@ -178,6 +178,20 @@ class _Function:
         head.append(f"def {self.functions[self.func.name]}({params}):")
         kernels = set() if self.options.standalone else self.kernels
         return _Text("\n".join([*head, *(line.render(self.options.comments) for line in writer.lines)]), kernels)
+
+    def _guard(self, writer: Writer, condition: str) -> None:
+        """`if not (...):`, a long conjunction on several lines."""
+        tree = ast.parse(condition, mode="eval").body
+        parts = [ast.unparse(p) for p in tree.values] if isinstance(tree, ast.BoolOp) and isinstance(
+            tree.op, ast.And) else [condition]
+        rows = [f"if not ({parts[0]}"]
+        for part in parts[1:]:
+            if len(rows[-1]) + len(part) < 90:
+                rows[-1] += f" and {part}"
+            else:
+                rows.append(f"        and {part}")
+        for row in (*rows[:-1], f"{rows[-1]}):"):
+            writer.line(row)
 
     def _decorator(self) -> str:
         if isinstance(self.options.decorator, str):

@@ -326,8 +326,12 @@ def _is_int(tree: ast.expr, value: int) -> bool:
 
 
 def _negated(pred: ast.expr) -> ast.expr:
+    """`not pred`; an order is not turned round, for the sake of NaN."""
     if isinstance(pred, ast.UnaryOp) and isinstance(pred.op, ast.Not):
         return pred.operand
+    if isinstance(pred, ast.Compare) and isinstance(pred.ops[0], ast.Eq | ast.NotEq):
+        other = ast.NotEq() if isinstance(pred.ops[0], ast.Eq) else ast.Eq()
+        return ast.Compare(pred.left, [other], pred.comparators)
     return ast.UnaryOp(ast.Not(), pred)
 
 

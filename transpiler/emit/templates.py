@@ -219,7 +219,7 @@ def typed_literals(node: Any, dtype: str, inside_call: bool = False) -> Any:
                 ast.literal_eval(node.right), int)
             right = node.right if exponent else typed_literals(node.right, dtype)
             return ast.BinOp(typed_literals(node.left, dtype), node.op, right)
-        case ast.UnaryOp():
+        case ast.UnaryOp() if not isinstance(node.op, ast.Not):
             return ast.UnaryOp(node.op, typed_literals(node.operand, dtype))
         case ast.IfExp():
             return ast.IfExp(node.test, typed_literals(node.body, dtype), typed_literals(node.orelse, dtype))

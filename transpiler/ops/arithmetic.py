@@ -472,6 +472,7 @@ class Extremum(Elementwise):
 class Maximum(Extremum):
     """The greater of x and y; NaN if either is."""
 
+    short = "top"
     name, function, greater = "maximum", np.maximum, True
 
 
@@ -479,6 +480,7 @@ class Maximum(Extremum):
 class Minimum(Extremum):
     """The smaller of x and y; NaN if either is."""
 
+    short = "low"
     name, function, greater = "minimum", np.minimum, False
 
 
