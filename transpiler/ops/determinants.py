@@ -92,7 +92,8 @@ class Adjugate(MatrixOp):
 
     def samples(self) -> list[Sample]:
         return [sample(regular(1, 1)), sample(regular(2, 2)), sample(regular(3, 3)), sample(grid(4, 4)),
-                sample(SINGULAR), sample(np.zeros((2, 2))), sample(np.ones((4, 4))), sample(regular(2, 3, 3)),
+                sample(SINGULAR, corner=True), sample(np.zeros((2, 2)), corner=True),
+                sample(np.ones((4, 4)), corner=True), sample(regular(2, 3, 3)),
                 sample(np.zeros((0, 0))), sample(regular(3, 3, dtype="float32"))]
 
 

@@ -299,7 +299,12 @@ class Write(Op):
         (x,) = self.prepare(x)
         if not isinstance(v, (Var, Const)):
             v = const(v, x.type.scalar)
-        return super().__call__(x, broadcast_to(v, index_shape(index)), *map(as_scalar, scalars), index=index)
+        v = broadcast_to(v, index_shape(index))
+        if not x.rank:                      # a number cannot be written into
+            self.infer(x.type, v.type, index=index)
+            v = ops.reshape(v, shape=())
+            return ops.add(x, v) if self.adds else v
+        return super().__call__(x, v, *map(as_scalar, scalars), index=index)
 
     def hint(self, args: Sequence[Value]) -> str:
         return args[0].name if isinstance(args[0], Var) else "t"
