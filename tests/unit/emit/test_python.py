@@ -21,6 +21,7 @@ from gradsmith.transpiler.ir.build import (
     while_loop,
 )
 from gradsmith.transpiler.ir.dims import symbol
+from gradsmith.transpiler.ir.index import At, New, Span
 from gradsmith.transpiler.ir.nodes import Block, Call, Func, Module, Var
 from gradsmith.transpiler.ir.types import BOOL, F64, I64, Type
 
@@ -555,3 +556,44 @@ def test_python_floats_divide_as_numpy_does():
         """, f)
     agrees(f, 3.0, 1.0, 0)
     agrees(f, 3.0, 1.0, 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arrays_of_any_layout_meet_in_branches_and_loops(compiled):
+    def body(A, B, p, k):
+        (C,) = choose(p, lambda: [put(A, 1.0, ZERO, ZERO)], lambda: [ops.transpose(B, axes=(1, 0))], "C")
+        (D,) = for_loop(ZERO, k, [A], lambda i, D: [ops.transpose(put(D, 2.0, i, ZERO), axes=(1, 0))], hints=["D"])
+        return C, D
+    square = Type("float64", (N, N))
+    f = func("f", {"A": square, "B": square, "p": BOOL, "k": I64}, body)
+    A = np.asfortranarray(np.arange(9.0).reshape(3, 3))
+    for p in (True, False):
+        agrees(f, A, A[::-1], p, 2, compiled=compiled)
+        if not compiled:
+            agrees(f, A.T, A, p, 2)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_spans(compiled):
+    def body(A, k):
+        whole = ops.load(A, index=(Span(0, N), Span(0, M)))
+        parts = [ops.load(A, k, index=(At(), Span(0, M))), ops.load(A, index=(Span(1, N - 1), Span(M - 1, M, -1))),
+                 ops.load(A, k, index=(Span(None, 2), New(), Span(0, 2, 2))),
+                 ops.load(A, k, index=(Span(None, 2, -1), Span(1, 2))),
+                 ops.load(A, index=(Span(N - 1, N, -1), Span(0, 0)))]
+        row = ops.store(A, const(7.0, Type("float64", (M,))), k, index=(At(), Span(0, M)))
+        column = ops.add_at(A, ops.load(A, index=(Span(0, N), Span(0, 1))), index=(Span(0, N), Span(1, 1)))
+        return [whole, *parts, row, column]
+    f = func("f", {"A": MATRIX, "k": I64}, body)
+    agrees(f, np.arange(12.0).reshape(3, 4), 1, compiled=compiled)
+
+
+def test_results_that_are_one_array_are_two():
+    f = func("f", {"x": VECTOR}, lambda x: [x, x, (y := put(x, 1.0, ZERO)), y, ops.load(y, index=(Span(1, 2),))])
+    shows("""
+        def f(x):
+            x_1 = x.copy()
+            x_1[0] = 1.0
+            return x.copy(), x.copy(), x_1, x_1.copy(), x_1[1:3].copy()
+        """, f)
+    agrees(f, np.arange(3.0))
