@@ -85,7 +85,7 @@ def nrm2(x):
 # The support functions ----------------------------------------------------------------------------------------------
 
 
-def _emit_gemm(e: Emitter, letter: str, start: ir.Value, a: Matrix, b: Matrix, out: Matrix) -> None:
+def emit_gemm(e: Emitter, letter: str, start: ir.Value, a: Matrix, b: Matrix, out: Matrix) -> None:
     """`out = a @ b + start * out`. To BLAS, which knows columns only, dense rows are a transposed matrix."""
     w, equal = e.builder, lambda x, y: e.builder.icmp_signed("==", x, y)
     m, n, k = out.rows, out.columns, a.columns
@@ -208,7 +208,7 @@ def _emit_nrm2(e: Emitter, letter: str, result: ir.Value, x: Matrix) -> None:
 # From a call in user code to a support function ----------------------------------------------------------------------
 
 
-def _check_arrays(name: str, arrays: tuple[Any, ...], dimensions: tuple[int, ...]) -> None:
+def check_arrays(name: str, arrays: tuple[Any, ...], dimensions: tuple[int, ...]) -> None:
     if not all(isinstance(array, types.Array) for array in arrays):
         raise TypingError(f"{name} takes arrays, not {', '.join(map(str, arrays))}")
     if tuple(array.ndim for array in arrays) != dimensions:
@@ -224,7 +224,7 @@ def _writes_into_last(function: Callable, support: str, emit: Callable, start: f
     @type_callable(function)
     def type_call(context):
         def typer(x, y, out):
-            _check_arrays(name, (x, y, out), dimensions)
+            check_arrays(name, (x, y, out), dimensions)
             if not out.mutable:
                 raise TypingError(f"{name} writes into its last argument, which is read-only")
             return types.none
@@ -246,7 +246,7 @@ def _returns_number(function: Callable, support: str, emit: Callable, count: int
     name = function.__name__
 
     def check(*arrays):
-        _check_arrays(name, arrays, (1,) * count)
+        check_arrays(name, arrays, (1,) * count)
         return result(arrays[0].dtype)
 
     @type_callable(function)
@@ -265,8 +265,8 @@ def _returns_number(function: Callable, support: str, emit: Callable, count: int
         return builder.load(value)
 
 
-_writes_into_last(gemm, "gemm", _emit_gemm, 0.0, (2, 2, 2))
-_writes_into_last(gemm_add, "gemm", _emit_gemm, 1.0, (2, 2, 2))
+_writes_into_last(gemm, "gemm", emit_gemm, 0.0, (2, 2, 2))
+_writes_into_last(gemm_add, "gemm", emit_gemm, 1.0, (2, 2, 2))
 _writes_into_last(gemv, "gemv", _emit_gemv, 0.0, (2, 1, 1))
 _writes_into_last(gemv_add, "gemv", _emit_gemv, 1.0, (2, 1, 1))
 _writes_into_last(ger_add, "ger", _emit_ger, 1.0, (1, 1, 2))

@@ -6,24 +6,10 @@ new arrays, C-contiguous unless it says otherwise. A matrix without rows is hand
 `LinAlgError` for a matrix that is not square, singular or not positive definite.
 """
 
-import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from llvmlite.ir import IRBuilder
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
-from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
-from numba.extending import lower_builtin
 
+from gradsmith.kernels.adjugates import emit_adjugate, emit_adjugate_tangent
 from gradsmith.kernels.factorisations import (
-    FACTOR_FLAGS,
-    NOT_POSITIVE,
-    NOT_SQUARE,
-    SINGULAR,
-    emit_adjugate,
     emit_cholesky,
     emit_det,
     emit_inv,
@@ -33,10 +19,9 @@ from gradsmith.kernels.factorisations import (
     emit_solve,
     emit_solve_triangular,
 )
-from gradsmith.kernels.strided import INT, POINTER, SIZE, Matrix, raise_on_failure, support_function
+from gradsmith.kernels.matrix_calls import PIVOTS, SCALAR, compiled, new
 from gradsmith.kernels.symbols import register
 
-LETTERS = {types.float32: "s", types.float64: "d"}
 ROUTINES = ("getrf", "getrs", "gesv", "potrf", "gesdd", "syevd", "geqrf", "orgqr", "trtrs", "gesvd")
 
 register("cython_lapack", [letter + routine for letter in "sd" for routine in ROUTINES])
@@ -145,132 +130,50 @@ def adjugate(a):
     return (vt.T * (sign * others)) @ u.T
 
 
+def adjugate_tangent(a, y):
+    """The derivative of `adjugate(a)` in the direction `y`, both (n, n); linear in `y`.
+
+    As `adjugate`, right for matrices of every rank: for a = diag(s), it is -y[i, j] times the product of all values but
+    s[i] and s[j] off the diagonal, and the sum over j of y[j, j] times them on it.
+    """
+    _check_square(a)
+    n = len(a)
+    if n < 2:
+        return np.zeros_like(a, order="C")
+    if not np.isfinite(a).all():
+        return np.full_like(a, np.nan, order="C")
+    u, s, vt = np.linalg.svd(a)
+    sign = np.linalg.slogdet(u)[0] * np.linalg.slogdet(vt)[0]
+    with np.errstate(over="ignore", under="ignore"):
+        others = np.array([[np.prod(np.delete(s, [i, j])) for j in range(n)] for i in range(n)], a.dtype) * sign
+    np.fill_diagonal(others, 0)
+    z = u.T @ y @ vt.T
+    inner = -z * others + np.diag(others @ np.diagonal(z))
+    return vt.T @ inner @ u.T
+
+
 def _check_square(a):
     if a.shape[0] != a.shape[1]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
 
 
-# From a call in user code to a support function ----------------------------------------------------------------------
-
-FAILURES = (
-    (NOT_SQUARE, np.linalg.LinAlgError, "Last 2 dimensions of the array must be square"),
-    (SINGULAR, np.linalg.LinAlgError, "Singular matrix"),
-    (NOT_POSITIVE, np.linalg.LinAlgError, "Matrix is not positive definite"),
-)
-
-Result = Callable[[Sequence[types.Array]], types.Type]
-
-
-def _new(like: int, layout: str = "C") -> Result:
-    """A new array of the type and shape of the operand number `like`."""
-    return lambda operands: types.Array(operands[like].dtype, operands[like].ndim, layout)
-
-
-def _scalar(operands: Sequence[types.Array]) -> types.Type:
-    return operands[0].dtype
-
-
-def _pivots(operands: Sequence[types.Array]) -> types.Type:
-    return types.Array(types.int32, 1, "C")
-
-
-def _compiled(
-    function: Callable,
-    emit: Callable,
-    operands: tuple[set[int], ...],
-    results: tuple[tuple[int, Result], ...],
-    flags: tuple[str, ...] = (),
-    integers: tuple[int, ...] = (),
-) -> None:
-    """Compile `function(*arrays, *flags)`.
-
-    `operands` are the allowed dimensions of each array and `integers` says which of them hold int32; a result is the
-    operand whose shape it has, and its type. A flag is a truth value or integer, False when left out.
-    """
-    name, count, declared = function.__name__, len(operands), inspect.signature(function)
-
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, arguments: tuple[types.Type, ...], keywords: dict[str, types.Type]) -> Signature:
-            try:
-                bound = declared.bind(*arguments, **keywords).arguments
-            except TypeError as problem:
-                raise TypingError(f"{name}: {problem}") from None
-            arrays = tuple(bound.values())[:count]
-            _check_operands(name, arrays, operands, integers)
-            produced = [make(arrays) for _, make in results]
-            result = produced[0] if len(produced) == 1 else types.Tuple(produced)
-            # Numba fills in the defaults and casts what is given to truth values.
-            return Signature(result, (*arrays, *[types.boolean] * len(flags)), None, declared)
-
-    infer_global(function, types.Function(Template))
-
-    @lower_builtin(function, *[types.Array] * count, *[types.Boolean] * len(flags))
-    def lower(context: Any, builder: IRBuilder, signature: Signature, values: list[ir.Value]) -> ir.Value:
-        arrays = list(zip(signature.args[:count], values[:count]))
-        produced = signature.return_type
-        kinds = list(produced) if isinstance(produced, types.BaseTuple) else [produced]
-        made = [_allocate(context, builder, kind, arrays[like]) for kind, (like, _) in zip(kinds, results)]
-        matrices = [Matrix.of_array(context, builder, *pair) for pair in arrays] + [matrix for matrix, _ in made]
-        bits = INT(0)
-        for flag, value in zip(flags, values[count:]):
-            bits = builder.or_(bits, builder.select(value, INT(FACTOR_FLAGS[flag]), INT(0)))
-        letter, sizes = LETTERS[signature.args[0].dtype], [matrix.itemsize for matrix in matrices]
-        callee = support_function(context, builder, name, letter, INT, emit, sizes)
-        status = builder.call(callee, [bits] + [value for matrix in matrices for value in matrix.values])
-        raise_on_failure(context, builder, status, name, FAILURES)
-        final = [finish() for _, finish in made]
-        return final[0] if len(final) == 1 else context.make_tuple(builder, produced, final)
-
-
-def _check_operands(
-    name: str, arrays: tuple[Any, ...], dimensions: tuple[set[int], ...], integers: tuple[int, ...]
-) -> None:
-    given = ", ".join(map(str, arrays))
-    if len(arrays) != len(dimensions) or not all(isinstance(array, types.Array) for array in arrays):
-        raise TypingError(f"{name} takes {len(dimensions)} arrays, not {given}")
-    if any(array.ndim not in allowed for array, allowed in zip(arrays, dimensions)):
-        raise TypingError(f"{name} takes arrays of {', '.join(map(str, dimensions))} dimensions, not {given}")
-    for i, array in enumerate(arrays):
-        if i in integers:
-            if array.dtype != types.int32:
-                raise TypingError(f"{name} takes pivots as int32, not {array}")
-        elif array.dtype not in LETTERS or array.dtype != arrays[0].dtype:
-            raise TypingError(f"{name} takes arrays of one dtype, float32 or float64, not {given}")
-
-
-def _allocate(
-    context: Any, builder: IRBuilder, kind: types.Type, like: tuple[types.Array, ir.Value]
-) -> tuple[Matrix, Callable[[], ir.Value]]:
-    """Room for a result, and how to read it when it has been written."""
-    from numba.np.arrayobj import _empty_nd_impl  # loaded by any compilation, but not by the import of Numba
-
-    if not isinstance(kind, types.Array):
-        place = cgutils.alloca_once(builder, context.get_value_type(kind))
-        size = context.get_abi_sizeof(context.get_data_type(kind))
-        matrix = Matrix(builder.bitcast(place, POINTER), SIZE(1), SIZE(1), SIZE(size), SIZE(size), size)
-        return matrix, lambda: builder.load(place)
-    shape = cgutils.unpack_tuple(builder, context.make_array(like[0])(context, builder, like[1]).shape)
-    array = _empty_nd_impl(context, builder, kind, shape[: kind.ndim])
-    value = array._getvalue()
-    return Matrix.of_array(context, builder, kind, value), lambda: value
-
+# How it is compiled -------------------------------------------------------------------------------------------------
 
 SQUARE, RIGHT_SIDE = {2}, {1, 2}
 
-_compiled(solve, emit_solve, (SQUARE, RIGHT_SIDE), ((1, _new(1)),))
-_compiled(inv, emit_inv, (SQUARE,), ((0, _new(0)),))
-_compiled(det, emit_det, (SQUARE,), ((0, _scalar),))
-_compiled(slogdet, emit_slogdet, (SQUARE,), ((0, _scalar), (0, _scalar)))
-_compiled(cholesky, emit_cholesky, (SQUARE,), ((0, _new(0)),))
-_compiled(lu_factor, emit_lu_factor, (SQUARE,), ((0, _new(0, "F")), (0, _pivots)))
-_compiled(lu_solve, emit_lu_solve, (SQUARE, {1}, RIGHT_SIDE), ((2, _new(2)),), ("trans",), integers=(1,))
-_compiled(
+compiled(solve, emit_solve, (SQUARE, RIGHT_SIDE), (new(1),))
+compiled(inv, emit_inv, (SQUARE,), (new(0),))
+compiled(det, emit_det, (SQUARE,), (SCALAR,))
+compiled(slogdet, emit_slogdet, (SQUARE,), (SCALAR, SCALAR))
+compiled(cholesky, emit_cholesky, (SQUARE,), (new(0),))
+compiled(lu_factor, emit_lu_factor, (SQUARE,), (new(0, "F"), PIVOTS))
+compiled(lu_solve, emit_lu_solve, (SQUARE, {1}, RIGHT_SIDE), (new(2),), ("trans",), integers=(1,))
+compiled(
     solve_triangular,
     emit_solve_triangular,
     (SQUARE, RIGHT_SIDE),
-    ((1, _new(1)),),
+    (new(1),),
     ("lower", "trans", "unit_diagonal"),
 )
-_compiled(adjugate, emit_adjugate, (SQUARE,), ((0, _new(0)),))
+compiled(adjugate, emit_adjugate, (SQUARE,), (new(0),))
+compiled(adjugate_tangent, emit_adjugate_tangent, (SQUARE, SQUARE), (new(0),))

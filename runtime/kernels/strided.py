@@ -223,7 +223,7 @@ def support_function(
     function = cgutils.get_or_insert_function(builder.module, signature, f"{PREFIX}{name}_{letter}")
     if not function.is_declaration:
         return function
-    function.linkage = "linkonce_odr"
+    function.linkage = "internal"  # code that was cached by another version of ours keeps its own
     # LLVM would spend 80 ms on unrolling loops that seldom run; unoptimised, the function costs some 20 ns a call.
     function.attributes.add("noinline")
     function.attributes.add("optnone")

@@ -12,7 +12,7 @@ import scipy.linalg
 from numba import njit
 from numba.core.errors import TypingError
 
-from gradsmith.kernels import lapack
+from gradsmith.kernels import lapack, stacks
 
 DTYPES = [np.float32, np.float64]
 SIZES = [0, 1, 2, 5, 12]
@@ -26,13 +26,23 @@ def compiled(function):
     return njit(nogil=True, error_model="numpy")(namespace["call"])
 
 
-NAMES = ["solve", "inv", "det", "slogdet", "cholesky", "lu_factor", "lu_solve", "solve_triangular", "adjugate"]
+NAMES = ["solve", "inv", "det", "slogdet", "cholesky", "lu_factor", "lu_solve", "solve_triangular", "adjugate", "adjugate_tangent"]
 COMPILED = {name: compiled(getattr(lapack, name)) for name in NAMES}
-BOTH = [pytest.param(COMPILED.__getitem__, id="compiled"), pytest.param(lambda name: getattr(lapack, name), id="interpreted")]
+STACKED = [name for name in vars(stacks) if name.startswith("stacked_")]
+COMPILED |= {name: compiled(getattr(stacks, name)) for name in STACKED}
+COMPILED["batched_gemm"] = compiled(stacks.batched_gemm)
+BOTH = [pytest.param(COMPILED.__getitem__, id="compiled"), pytest.param(lambda name: getattr(lapack, name, None) or getattr(stacks, name), id="interpreted")]
 
 
 def layouts(x):
-    """`x` by rows, by columns, and with strides that LAPACK cannot take."""
+    """`x` by rows, by columns, and with strides that LAPACK cannot take.
+
+    Of float32 only the last, which Numba compiles as one.
+    """
+    return [array for array in every_layout(x) if x.dtype == np.float64 or not array.flags.forc]
+
+
+def every_layout(x):
     yield x.copy()
     if x.ndim == 2:
         yield x.T.copy().T
@@ -227,6 +237,25 @@ def test_adjugate_of_every_rank(call, dtype, n):
             np.testing.assert_allclose(actual, expected, rtol=0, atol=50 * np.finfo(dtype).eps * scale)
 
 
+@pytest.mark.parametrize("call", BOTH)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5])
+def test_derivative_of_the_adjugate_at_every_rank(call, dtype, n):
+    """The adjugate is a polynomial of degree n - 1 in t along a + t y: its slope from n exact values."""
+    rng = np.random.default_rng(10 + n)
+    for rank in range(n + 1):
+        a = (rng.integers(-2, 3, (n, rank)) @ rng.integers(-2, 3, (rank, n))).astype(int)
+        y = rng.integers(-2, 3, (n, n))
+        nodes = np.arange(max(n, 2)) - n // 2
+        along = np.array([exact_adjugate(a + t * y).ravel() for t in nodes])
+        slope = np.linalg.solve(np.vander(nodes, increasing=True).astype(float), along)[1].reshape(n, n)
+        scale = max(1.0, np.linalg.norm(a, 2)) ** max(n - 1, 0) * max(1.0, np.linalg.norm(y, 2)) if n else 1.0
+        for layout in layouts(a.astype(dtype)):
+            actual = call("adjugate_tangent")(layout, y.astype(dtype))
+            assert dtype == actual.dtype and (n, n) == actual.shape
+            np.testing.assert_allclose(actual, slope, rtol=0, atol=50 * np.finfo(dtype).eps * scale)
+
+
 def test_adjugate_that_is_large_small_or_not_a_number():
     for size in (1e70, 1e-70):
         a = size * matrix(np.random.default_rng(7), 5, np.float64)
@@ -245,6 +274,52 @@ def test_larger_systems():
     np.testing.assert_allclose(COMPILED["solve"](a, b), np.linalg.solve(a, b), atol=1e-10)
     np.testing.assert_allclose(COMPILED["inv"](a), np.linalg.inv(a), atol=1e-10)
     np.testing.assert_allclose(COMPILED["slogdet"](a), np.linalg.slogdet(a), rtol=1e-12)
+
+
+@pytest.mark.parametrize("call", BOTH)
+@pytest.mark.parametrize("name", STACKED)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_stacks(call, name, dtype):
+    single = getattr(lapack, name.removeprefix("stacked_"))
+    rng = np.random.default_rng(9)
+    for count, n in [(3, 4), (1, 2), (2, 1), (2, 0)]:
+        a = np.array([matrix(rng, n, dtype) for _ in range(count)]).reshape(count, n, n)
+        if name == "stacked_cholesky":
+            a = a @ a.transpose(0, 2, 1)
+        right = [rng.standard_normal((count, n, *more)).astype(dtype) for more in ((), (2,))]
+        others = [(b,) for b in right] if "solve" in name else [(a[::-1].copy(),)] if "tangent" in name else [()]
+        flags = (True, False, False) if "triangular" in name else ()
+        coarse = np.full((count, 2 * n, n), np.nan, dtype)
+        coarse[:, ::2] = a
+        for arrays in others:
+            results = [single(*places, *flags) for places in zip(a, *arrays)]
+            for stack in (a, coarse[:, ::2], np.moveaxis(np.moveaxis(a, 0, -1).copy(), -1, 0)):
+                actual = call(name)(stack, *arrays, *flags)
+                if "slogdet" in name:
+                    for position in (0, 1):
+                        close(np.array([r[position] for r in results], dtype), actual[position])
+                else:
+                    close(np.array(results, dtype).reshape(np.shape(actual)), actual)
+
+
+def test_stacks_that_do_not_fit_or_are_singular():
+    with pytest.raises(ValueError, match="stacked_solve: the shapes of the operands do not fit together"):
+        COMPILED["stacked_solve"](np.ones((2, 3, 3)), np.ones((3, 3)))
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        COMPILED["stacked_inv"](np.array([np.eye(2), np.zeros((2, 2))]))
+    assert (0, 2, 2) == COMPILED["stacked_inv"](np.empty((0, 2, 2))).shape
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_products_of_stacks(dtype):
+    rng = np.random.default_rng(10)
+    a, b = (rng.standard_normal(shape).astype(dtype) for shape in ((3, 2, 4), (3, 4, 5)))
+    for call in (COMPILED["batched_gemm"], stacks.batched_gemm):
+        out = np.empty((3, 2, 5), dtype)
+        call(a.transpose(0, 2, 1).copy().transpose(0, 2, 1), b, out)
+        np.testing.assert_allclose(out, a @ b, rtol=1e-5)
+    with pytest.raises(ValueError, match="batched_gemm: the shapes"):
+        COMPILED["batched_gemm"](a, b[:2], np.empty((3, 2, 5), dtype))
 
 
 PROGRAM = """
