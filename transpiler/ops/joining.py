@@ -15,7 +15,7 @@ from ..ir.nodes import Const, Value
 from ..ir.types import Type
 from .base import batch_all, grid
 from .families import Lowering, Op, RuleError, Sample, register, sample
-from .shape import Reader, shifted
+from .shape import Reader, shifted, slot
 
 
 class Joining(Op):
@@ -95,7 +95,8 @@ class Concatenate(Joining):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axis: int, **params: Any) -> Value:
         return ops.concatenate(*batch_all(args, batched), axis=axis + 1)
 
-    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, axis: int, **params: Any) -> Value:
+    def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, axis: int,
+                **params: Any) -> Value:
         starts = self._starts([t.shape[axis] for t in types])
         kept = [k for k, t in enumerate(types) if t.shape[axis] != 0] or [0]
 
@@ -141,11 +142,7 @@ class Stack(Joining):
         return np.stack(xs)
 
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], **params: Any) -> list[Any]:
-        found: list[Any] = []
-        for k, (x, want) in enumerate(zip(args, wanted)):
-            rows = ops.load(ct, index=(Span(k, 1), *(Span(0, d) for d in x.shape))) if want else None
-            found.append(None if rows is None else ops.reshape(rows, shape=x.shape))
-        return found
+        return [slot(ct, 0, k) if want else None for k, want in enumerate(wanted)]
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Value:
         rank = max(a.rank - b for a, b in zip(args, batched))

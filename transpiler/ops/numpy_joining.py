@@ -14,7 +14,7 @@ from ..ir.nodes import Value
 from .base import RuleError
 from .numpy_shape import at_least
 from .options import dtype_name, is_given, refuse_out
-from .shape import part
+from .shape import part, slot
 from .spelling import as_value, axis_of, cast, is_value, promote, spelled, static_int
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def rows_of(x: Value) -> list[Value]:
     if not isinstance(x.shape[0], int):
         raise RuleError(f"a sequence of arrays is needed, not an array of {x.shape[0]} rows", kind=TypeError,
                         code="E303", help="use np.reshape")
-    return [ops.reshape(part(x, 0, k, 1), shape=x.shape[1:]) for k in range(x.shape[0])]
+    return [slot(x, 0, k) for k in range(x.shape[0])]
 
 
 @spelled(np.concatenate)

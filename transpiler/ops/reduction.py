@@ -15,9 +15,9 @@ from ..ir.build import const
 from ..ir.dims import product
 from ..ir.nodes import Const, Value
 from ..ir.types import BOOL, I64, Type
-from .base import grid, times
+from .base import definition, grid, times
 from .families import NoGradient, Reduction, RuleError, Sample, register, restore_axes, sample
-from .shape import shifted_along
+from .shape import axis_groups, shifted_along
 
 
 def remaining_axes(rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -33,7 +33,25 @@ class Fold(Reduction):
         return x if not axes else super().__call__(x, axes=axes)
 
     def simplify(self, args: Sequence[Value], *, axes: tuple[int, ...], **params: Any) -> Value | None:
-        return args[0] if not axes else None
+        """A fold over whole groups of axes that were only merged, split or moved is one over the axes before that."""
+        before = definition(args[0])
+        if not axes:
+            return args[0]
+        if before is None or before.op not in (ops.reshape, ops.transpose):
+            return None
+        x, left = before.args[0], tuple(d for k, d in enumerate(args[0].shape) if k not in axes)
+        if before.op is ops.transpose:
+            order = before.params["axes"]
+            kept = [order[k] for k in remaining_axes(len(order), axes)]
+            return self(x, axes=tuple(sorted(order[k] for k in axes))) if kept == sorted(kept) else None
+        folded: list[int] = []
+        for sources, targets in axis_groups(x.shape, args[0].shape):
+            inside = [k in axes for k in targets]
+            if any(inside) and not all(inside):
+                return None
+            if any(inside):
+                folded += sources
+        return ops.reshape(self(x, axes=tuple(sorted(folded))), shape=left)
 
 
 @register

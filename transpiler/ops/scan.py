@@ -83,9 +83,13 @@ class Scan(Op):
             return loops(ranges, (out,), lambda index, out: (go_on(index, out),))[0]
 
         def row(index: Sequence[Value], out: Value) -> tuple[Value]:
-            (out,) = loops([(0, start)], (out,), lambda _, out: (begin((*index, int_const(0)), out),))
             head = place((*index, int_const(0)), int_const(0))
-            seed = load_element(out, head) if start == 1 else const(0, out.type.scalar)
+            if start == 1:
+                seed: Value = self.first(*read(head))
+                out = store_element(out, seed, head)
+            else:
+                seed = const(0, out.type.scalar)
+                (out,) = loops([(0, start)], (out,), lambda _, out: (begin((*index, int_const(0)), out),))
 
             def go_on(step: Sequence[Value], running: Value, out: Value) -> tuple[Value, Value]:
                 where = place((*index, step[0]), step[0])

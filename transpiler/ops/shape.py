@@ -14,7 +14,7 @@ import numpy as np
 from .. import ops
 from ..ir.build import choose, const, int_const, size_value
 from ..ir.dims import bounds, maximum, product, same_size, shown_shape
-from ..ir.index import Span
+from ..ir.index import At, Span
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
 from .base import definition, grid
@@ -126,6 +126,11 @@ class Broadcast(Reindexing):
                 axes: tuple[int, ...], **params: Any) -> Value:
         return at(0, [int_const(0) if dim == 1 else index[a] for dim, a in zip(types[0].shape, axes)])
 
+    def copies_along(self, types: Sequence[Type], *, shape: tuple[Any, ...], axes: tuple[int, ...],
+                     **params: Any) -> tuple[int, ...]:
+        kept = {a for dim, a in zip(types[0].shape, axes) if not self._stretches(dim, shape[a])}
+        return tuple(a for a in range(len(shape)) if a not in kept)
+
     def stablehlo(self, h: Any, x: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
         return h.broadcast(x, shape, axes)
 
@@ -137,7 +142,7 @@ class Broadcast(Reindexing):
                 sample(np.arange(3), shape=(2, 3), axes=(1,))]
 
 
-def _groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
+def axis_groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
     """Smallest runs of axes with equal products: each run of `before` is split and merged into one of `after`.
 
     Axes of size 1 fall into runs of their own, with nothing on the other side.
@@ -191,7 +196,7 @@ class Reshape(Reindexing):
                 **params: Any) -> Value:
         before = types[0].shape
         inner: list[Value] = [int_const(0)] * len(before)
-        for sources, targets in _groups(before, shape):
+        for sources, targets in axis_groups(before, shape):
             if not sources:
                 continue
             position: Value = index[targets[0]] if targets else int_const(0)
@@ -405,6 +410,11 @@ def part(x: Value, axis: int, start: Any, size: Any) -> Value:
     if start == 0 and size == x.shape[axis]:
         return x
     return ops.load(x, index=tuple(Span(start, size) if k == axis else Span(0, d) for k, d in enumerate(x.shape)))
+
+
+def slot(x: Value, axis: int, place: Any) -> Value:
+    """What is at `place` (a dimension, in range) along the axis, which disappears."""
+    return ops.load(x, size_value(place), index=tuple(At() if k == axis else Span(0, d) for k, d in enumerate(x.shape)))
 
 
 def shifted_along(x: Value, axis: int, fill: Any, *, reverse: bool) -> Value:

@@ -9,13 +9,13 @@ import numpy as np
 from .. import ops
 from ..ir.build import check, const, size_value
 from ..ir.dims import bounds, product, same_size
-from ..ir.index import Span
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import RuleError
 from .families import broadcast_to
 from .numpy_reductions import extremum, keep_axes, log_sum_exp, masked, numpy_sum, without_nan
 from .options import dtype_name, is_given, is_true, refuse_out
+from .shape import slot
 from .spelling import as_value, axes_of, broadcast_together, cast, promote, spelled
 
 
@@ -163,20 +163,17 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     rows = ops.reshape(ops.transpose(x, axes=(*kept, *axes)), shape=(*left, count))
     ordered = ops.sort(rows, axis=rows.rank - 1)
 
-    def element(place: Any) -> Value:
-        spans = (*(Span(0, d) for d in left), Span(place, 1))
-        return ops.reshape(ops.load(ordered, index=spans), shape=left)
-
-    high = element(count // 2)
+    last = rows.rank - 1
+    high = slot(ordered, last, count // 2)
     if isinstance(count, int) and count % 2 == 1:
         result = high
     else:
-        result = (element((count - 1) // 2) + high) / 2
+        result = (slot(ordered, last, (count - 1) // 2) + high) / 2
         if not isinstance(count, int):
             odd = ops.equal(ops.remainder(size_value(count), 2), 1)
             result = ops.select(broadcast_to(odd, left), high, result)
-    last = element(count - 1)
-    return keep_axes(ops.select(ops.isnan(last), np.nan, result), x, axes, is_true(keepdims))
+    largest = slot(ordered, last, count - 1)
+    return keep_axes(ops.select(ops.isnan(largest), np.nan, result), x, axes, is_true(keepdims))
 
 
 # ---------------------------------------------------------------------------------------------------------------
