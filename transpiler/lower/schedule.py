@@ -11,7 +11,7 @@ without any axis left is a scalar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ..ir.nodes import Value, Var
@@ -42,15 +42,18 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
             if isinstance(item, Alloc) or (isinstance(item, Init) and item.in_array):
                 waiting.append(item)
                 continue
-            at = _place(result, result.items, item)
+            at = _place(result, result.items, item, {v for leaf in waiting for v in leaf.read()})
             result.items[at:at] = waiting
             waiting = []
     _shrink(result, whole)
     return result
 
 
-def _place(plan: Schedule, items: list[Item], new: Item) -> int:
-    """Merge `new` into an earlier loop or append it; return the position of the item that it became part of."""
+def _place(plan: Schedule, items: list[Item], new: Item, begins: Set[Var] = frozenset()) -> int:
+    """Merge `new` into an earlier loop or append it; return the position of the item that it became part of.
+
+    It stays behind what makes the arrays `begins`, from which those that it writes start.
+    """
     if isinstance(new, Init):
         items.insert(0, new)
         return 0
@@ -58,6 +61,8 @@ def _place(plan: Schedule, items: list[Item], new: Item) -> int:
         needs = read_by(new)
         for at in range(len(items) - 1, -1, -1):
             old = items[at]
+            if not begins.isdisjoint(made_by(old)):
+                break
             if isinstance(old, Loop) and _can_merge(plan, old, new, needs):
                 plan.same[new.index] = old.index
                 for child in new.children:
