@@ -38,21 +38,23 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
     result = Schedule()
     for group in groups:
         waiting: list[Leaf] = []
+        before: set[Var] = set()           # what must be complete where the group's next item begins
         for item in group:
             if isinstance(item, Alloc) or (isinstance(item, Init) and item.in_array):
                 waiting.append(item)
+                before |= item.read()
                 continue
-            at = _place(result, result.items, item, {v for leaf in waiting for v in leaf.read()})
+            at = _place(result, result.items, item, before)
             result.items[at:at] = waiting
-            waiting = []
+            waiting, before = [], made_by(item)
     _shrink(result, whole)
     return result
 
 
-def _place(plan: Schedule, items: list[Item], new: Item, begins: Set[Var] = frozenset()) -> int:
+def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var]) -> int:
     """Merge `new` into an earlier loop or append it; return the position of the item that it became part of.
 
-    It stays behind what makes the arrays `begins`, from which those that it writes start.
+    It stays behind everything that makes one of `before`: arrays that its own start from, or goes on writing.
     """
     if isinstance(new, Init):
         items.insert(0, new)
@@ -61,14 +63,13 @@ def _place(plan: Schedule, items: list[Item], new: Item, begins: Set[Var] = froz
         needs = read_by(new)
         for at in range(len(items) - 1, -1, -1):
             old = items[at]
-            if not begins.isdisjoint(made_by(old)):
-                break
-            if isinstance(old, Loop) and _can_merge(plan, old, new, needs):
+            made = made_by(old)
+            if isinstance(old, Loop) and before.isdisjoint(made) and _can_merge(plan, old, new, needs):
                 plan.same[new.index] = old.index
                 for child in new.children:
-                    _place(plan, old.children, child)
+                    _place(plan, old.children, child, before)
                 return at
-            if not needs.isdisjoint(made_by(old)) or (isinstance(old, Whole) and old.is_barrier):
+            if not (needs | before).isdisjoint(made) or (isinstance(old, Whole) and old.is_barrier):
                 break
     items.append(new)
     return len(items) - 1
