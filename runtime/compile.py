@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from numba import types
 from numba.core.registry import CPUDispatcher
 from numba.np.numpy_support import from_dtype
@@ -37,7 +38,7 @@ def numba_type(leaf: Leaf, value: Any) -> types.Type:
     scalar = from_dtype(leaf.type.numpy)
     if isinstance(value, str):
         return types.Array(scalar, leaf.type.rank, value)
-    if hasattr(value, "flags"):
+    if isinstance(value, np.ndarray):
         return types.Array(scalar, value.ndim, layout(value), readonly=not value.flags.writeable)
     return scalar
 
