@@ -22,11 +22,6 @@ INF = float("inf")
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
 
-def _source(name: str) -> Any:
-    """The kernel for real numbers; NumPy's function, as Numba compiles it, for complex ones."""
-    return lambda x, *_: f"np.{name}({{0}})" if x.kind == "c" else f"{name}({{0}})"
-
-
 def _times(name: str, factor: float, after: bool) -> Any:
     """StableHLO for name(x) * factor, or name(x * factor)."""
     def emit(h: Any, x: Any) -> Any:
@@ -39,33 +34,33 @@ def _times(name: str, factor: float, after: bool) -> Any:
 # exponentials and logarithms
 
 exp = elementwise(
-    "exp", np.exp, partials=lambda x, r: (r,), scalar=_source("exp"), stablehlo="exponential", kinds="fc", cost=10,
+    "exp", np.exp, partials=lambda x, r: (r,), scalar="exp({0})", stablehlo="exponential", kinds="fc", cost=10,
     samples=[*between(-3, 3), complex_plane(), corner([-INF, INF, 710.0, 0.0])])
 
 exp2 = elementwise(
-    "exp2", np.exp2, partials=lambda x, r: (LN2 * r,), scalar=_source("exp2"),
+    "exp2", np.exp2, partials=lambda x, r: (LN2 * r,), scalar="exp2({0})",
     stablehlo=_times("exponential", LN2, after=False), kinds="fc", cost=10, samples=between(-3, 3), doc="2 ** x.")
 
 expm1 = elementwise(
-    "expm1", np.expm1, partials=lambda x, r: (r + 1,), scalar=_source("expm1"), stablehlo="exponential_minus_one",
+    "expm1", np.expm1, partials=lambda x, r: (r + 1,), scalar="expm1({0})", stablehlo="exponential_minus_one",
     kinds="fc", cost=12, samples=[*between(-3, 3), *between(-1e-8, 1e-8)[:1], complex_plane()],
     doc="exp(x) - 1 without cancellation near 0.")
 
 log = elementwise(
-    "log", np.log, partials=lambda x, r: (1 / x,), singular=(0,), scalar=_source("log"), stablehlo="log", kinds="fc",
+    "log", np.log, partials=lambda x, r: (1 / x,), singular=(0,), scalar="log({0})", stablehlo="log", kinds="fc",
     cost=10, samples=[*between(0.2, 4), complex_plane(), corner([0.0, 1.0, INF])])
 
 log2 = elementwise(
-    "log2", np.log2, partials=lambda x, r: (1 / (LN2 * x),), singular=(0,), scalar=_source("log2"),
+    "log2", np.log2, partials=lambda x, r: (1 / (LN2 * x),), singular=(0,), scalar="log2({0})",
     stablehlo=_times("log", 1 / LN2, after=True), kinds="fc", cost=10, samples=[*between(0.2, 4), corner([0.0, 8.0])])
 
 log10 = elementwise(
-    "log10", np.log10, partials=lambda x, r: (1 / (LN10 * x),), singular=(0,), scalar=_source("log10"),
+    "log10", np.log10, partials=lambda x, r: (1 / (LN10 * x),), singular=(0,), scalar="log10({0})",
     stablehlo=_times("log", 1 / LN10, after=True), kinds="fc", cost=10,
     samples=[*between(0.2, 4), complex_plane(), corner([0.0, 1000.0])])
 
 log1p = elementwise(
-    "log1p", np.log1p, partials=lambda x, r: (1 / (1 + x),), singular=(0,), scalar=_source("log1p"),
+    "log1p", np.log1p, partials=lambda x, r: (1 / (1 + x),), singular=(0,), scalar="log1p({0})",
     stablehlo="log_plus_one", kinds="fc", cost=12,
     samples=[*between(-0.8, 3), *between(-1e-8, 1e-8)[:1], complex_plane(), corner([-1.0, 0.0])],
     doc="log(1 + x) without cancellation near 0.")
@@ -127,7 +122,7 @@ logaddexp2 = elementwise(
 # roots
 
 sqrt = elementwise(
-    "sqrt", np.sqrt, partials=lambda x, r: (0.5 / r,), singular=(0,), scalar=_source("sqrt"), stablehlo="sqrt",
+    "sqrt", np.sqrt, partials=lambda x, r: (0.5 / r,), singular=(0,), scalar="np.sqrt({0})", stablehlo="sqrt",
     kinds="fc", cost=5, samples=[*between(0.2, 4), complex_plane(), corner([0.0, 1.0, INF])])
 
 cbrt = elementwise(
@@ -163,29 +158,29 @@ hypot = elementwise(
 # trigonometric functions
 
 sin = elementwise(
-    "sin", np.sin, partials=lambda x, r: (ops.cos(x),), scalar=_source("sin"), stablehlo="sine", kinds="fc", cost=12,
+    "sin", np.sin, partials=lambda x, r: (ops.cos(x),), scalar="sin({0})", stablehlo="sine", kinds="fc", cost=12,
     samples=[*between(-4, 4), complex_plane()])
 
 cos = elementwise(
-    "cos", np.cos, partials=lambda x, r: (-ops.sin(x),), scalar=_source("cos"), stablehlo="cosine", kinds="fc",
+    "cos", np.cos, partials=lambda x, r: (-ops.sin(x),), scalar="cos({0})", stablehlo="cosine", kinds="fc",
     cost=12, samples=[*between(-4, 4), complex_plane()])
 
 tan = elementwise(
-    "tan", np.tan, partials=lambda x, r: (1 + r * r,), scalar=_source("tan"), stablehlo="tan", kinds="fc", cost=20,
+    "tan", np.tan, partials=lambda x, r: (1 + r * r,), scalar="tan({0})", stablehlo="tan", kinds="fc", cost=20,
     samples=[*between(-1.3, 1.3), complex_plane()])
 
 arcsin = elementwise(
     "arcsin", np.arcsin, partials=lambda x, r: (1 / ops.sqrt((1 - x) * (1 + x)),), singular=(0,),
-    scalar=_source("arcsin"), stablehlo="chlo.asin", kinds="fc", cost=15,
+    scalar="arcsin({0})", stablehlo="chlo.asin", kinds="fc", cost=15,
     samples=[*between(-0.9, 0.9), complex_plane(), corner([-1.0, 1.0])])
 
 arccos = elementwise(
     "arccos", np.arccos, partials=lambda x, r: (-1 / ops.sqrt((1 - x) * (1 + x)),), singular=(0,),
-    scalar=_source("arccos"), stablehlo="chlo.acos", kinds="fc", cost=15,
+    scalar="arccos({0})", stablehlo="chlo.acos", kinds="fc", cost=15,
     samples=[*between(-0.9, 0.9), complex_plane(), corner([-1.0, 1.0])])
 
 arctan = elementwise(
-    "arctan", np.arctan, partials=lambda x, r: (1 / (1 + x * x),), scalar=_source("arctan"), stablehlo="chlo.atan",
+    "arctan", np.arctan, partials=lambda x, r: (1 / (1 + x * x),), scalar="arctan({0})", stablehlo="chlo.atan",
     kinds="fc", cost=12, samples=[*between(-3, 3), complex_plane(scale=0.7), corner([-INF, INF, 1e200])])
 
 
@@ -207,19 +202,19 @@ arctan2 = elementwise(
 # hyperbolic functions
 
 sinh = elementwise(
-    "sinh", np.sinh, partials=lambda x, r: (ops.cosh(x),), scalar=_source("sinh"), stablehlo="chlo.sinh", kinds="fc",
+    "sinh", np.sinh, partials=lambda x, r: (ops.cosh(x),), scalar="sinh({0})", stablehlo="chlo.sinh", kinds="fc",
     cost=15, samples=[*between(-3, 3), complex_plane()])
 
 cosh = elementwise(
-    "cosh", np.cosh, partials=lambda x, r: (ops.sinh(x),), scalar=_source("cosh"), stablehlo="chlo.cosh", kinds="fc",
+    "cosh", np.cosh, partials=lambda x, r: (ops.sinh(x),), scalar="cosh({0})", stablehlo="chlo.cosh", kinds="fc",
     cost=15, samples=[*between(-3, 3), complex_plane()])
 
 tanh = elementwise(
-    "tanh", np.tanh, partials=lambda x, r: (1 - r * r,), scalar=_source("tanh"), stablehlo="tanh", kinds="fc",
+    "tanh", np.tanh, partials=lambda x, r: (1 - r * r,), scalar="tanh({0})", stablehlo="tanh", kinds="fc",
     cost=12, samples=[*between(-3, 3), complex_plane(), corner([-INF, INF, 1000.0])])
 
 arcsinh = elementwise(
-    "arcsinh", np.arcsinh, partials=lambda x, r: (1 / ops.sqrt(x * x + 1),), scalar=_source("arcsinh"),
+    "arcsinh", np.arcsinh, partials=lambda x, r: (1 / ops.sqrt(x * x + 1),), scalar="arcsinh({0})",
     stablehlo="chlo.asinh", kinds="fc", cost=15, samples=[*between(-3, 3), complex_plane(scale=0.7)])
 
 
@@ -230,10 +225,10 @@ def _arccosh_partials(x: Value, r: Value) -> tuple[Value]:
 
 
 arccosh = elementwise(
-    "arccosh", np.arccosh, partials=_arccosh_partials, singular=(0,), scalar=_source("arccosh"),
+    "arccosh", np.arccosh, partials=_arccosh_partials, singular=(0,), scalar="arccosh({0})",
     stablehlo="chlo.acosh", kinds="fc", cost=15, samples=[*between(1.2, 4), complex_plane(), corner([1.0, 2.0])])
 
 arctanh = elementwise(
     "arctanh", np.arctanh, partials=lambda x, r: (1 / ((1 - x) * (1 + x)),), singular=(0,),
-    scalar=_source("arctanh"), stablehlo="chlo.atanh", kinds="fc", cost=15,
+    scalar="arctanh({0})", stablehlo="chlo.atanh", kinds="fc", cost=15,
     samples=[*between(-0.9, 0.9), complex_plane(scale=0.7), corner([-1.0, 1.0])])

@@ -217,7 +217,7 @@ class SincDerivative(Elementwise):
 
     @staticmethod
     def scalar(x: Type, *, n: int) -> str:
-        return f"sinc_derivative({{0}}, {n})" if n else "sinc({0})"
+        return f"sinc_derivative({n}, {{0}})" if n else "sinc({0})"
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, *, n: int,  # type: ignore
             **params: Any) -> Any:
