@@ -404,6 +404,8 @@ class Interpreter:
         try:
             with building() as inner:
                 params = [inner.var(v.type, v.name if isinstance(v, Var) else "x") for v in values]
+                for value, param in zip(values, params):
+                    self._follows(param, value)
                 new_args, new_kwargs = unflatten(structure, params)
                 result = self.call(callee, new_args, new_kwargs, self.here)
                 results, result_structure = flatten(result)
@@ -415,6 +417,16 @@ class Interpreter:
         func_name: str = name or getattr(callee, "name", None) or getattr(callee, "__name__", None) or "inner"
         func_name = func_name if func_name.isidentifier() else "inner"
         return Func(func_name, (*params, *outer), block), result_structure, outer
+
+    def _follows(self, param: Var, value: Value) -> None:
+        """A param of an inner func has the value of the surrounding code that it stands for."""
+        if value.rank or not isinstance(value, Var):
+            return
+        origins = self.origins_of(value)
+        if origins is not None:
+            self.origins[param] = origins
+        if value in self.sizes:
+            self.sizes[param] = self.sizes[value]
 
     def _outer_values(self, block: Block, params: Sequence[Var]) -> tuple[Var, ...]:
         """Values of outer blocks that a block reads, and parameters that bind the sizes it uses."""
