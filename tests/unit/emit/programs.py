@@ -17,6 +17,8 @@ from gradsmith.transpiler.ir.nodes import Func, Module, Value
 from gradsmith.transpiler.ir.types import Type
 from gradsmith.transpiler.ir.verify import verify
 
+ops.load_table()
+
 N, M = symbol("n"), symbol("m")
 VECTOR, MATRIX = Type("float64", (N,)), Type("float64", (N, M))
 
