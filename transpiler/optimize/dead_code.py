@@ -30,7 +30,8 @@ def _live(block: Block) -> Block:
     for stmt in reversed(block.stmts):
         if not _is_needed(stmt, needed):
             continue
-        stmt = with_blocks(_without_unused_targets(stmt, needed), [_live(b) for b in blocks(stmt)])
+        stmt = _without_unused_targets(stmt, needed)
+        stmt = with_blocks(stmt, [_live(b) for b in blocks(stmt)])
         kept.append(stmt)
         needed.update(v for v in operands(stmt) if isinstance(v, Var))
         needed.update(sizes_used(stmt))
