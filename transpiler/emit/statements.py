@@ -283,7 +283,8 @@ class Writer:
             share = ast.BinOp(ast.BinOp(number, ast.Mult(), size), ast.FloorDiv(), t.number(CHUNKS))
             return share if _is_int(lo, 0) else ast.BinOp(lo, ast.Add(), share)
 
-        self.line(f"for {chunk.id} in prange({CHUNKS}):")
+        kind = "prange" if loop in self.storage.prange else "range"
+        self.line(f"for {chunk.id} in {kind}({CHUNKS}):")
         self.depth += 1
         for k in summed:
             carry = loop.carries[k]

@@ -51,6 +51,7 @@ class Storage:
             self._find_parallel(plan.func.body)
         self._walk(plan.func)
         self._coalesce()
+        self.prange = {loop for loop in self.prange if self._stays_in_place(loop)}
 
     def owner(self, var: Var) -> Var:
         """The var that stands for all that share its variable."""
@@ -77,6 +78,13 @@ class Storage:
                     continue
             for inner in blocks(stmt):
                 self._find_parallel(inner)
+
+    def _stays_in_place(self, loop: For) -> bool:
+        """Is every array that the loop carries the same memory in all iterations?"""
+        arrays = [k for k in self.plan.carried[loop] if loop.carries[k].type.shape]
+        results = [self.plan.value(loop.body.results[k]) for k in arrays]
+        return all((loop, "body", k) not in self.copies and isinstance(r, Var) and (
+            self.owner(r) is self.owner(loop.carries[k])) for k, r in zip(arrays, results))
 
     def _adds_once(self, loop: For, k: int) -> bool:
         """Is the next carry `carry + something` and the carry read nowhere else?"""

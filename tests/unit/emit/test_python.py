@@ -1,6 +1,10 @@
 """The emitted text, line by line, and what it computes."""
 
+import os
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +28,7 @@ from gradsmith.transpiler.ir.dims import symbol
 from gradsmith.transpiler.ir.index import At, New, Span
 from gradsmith.transpiler.ir.nodes import Block, Call, Func, Module, Var
 from gradsmith.transpiler.ir.types import BOOL, F64, I64, Type
+from gradsmith.transpiler.ops.base import RuleError
 
 ZERO = int_const(0)
 F32 = Type("float32")
@@ -597,3 +602,31 @@ def test_results_that_are_one_array_are_two():
             return x.copy(), x.copy(), x_1, x_1.copy(), x_1[1:3].copy()
         """, f)
     agrees(f, np.arange(3.0))
+
+
+def test_a_loop_that_changes_its_array_for_another_is_not_parallel():
+    def body(x):
+        return for_loop(ZERO, size_value(N), [put(x, 1.0, ZERO), const(0.0, VECTOR)], lambda i, a, b: [b, a],
+                        hints=["a", "b"], parallel=True)[:1]
+    f = func("f", {"x": VECTOR}, body)
+    assert "prange" not in source(f, parallel=True)
+    agrees(f, np.arange(3.0), parallel=True)
+
+
+def test_standalone_text_imports_nothing_of_ours():
+    f = func("f", {"x": F64, "y": F32}, lambda x, y: [ops.exp(x) * ops.expit(x), ops.expit(y)])
+    shows("""
+        def f(x, y):
+            return np.exp(x) * (1.0 / (1.0 + np.exp(-x))), np.float32(1.0) / (np.float32(1.0) + np.exp(-y))
+        """, f, standalone=True)
+    with pytest.raises(RuleError, match="erfinv has no equivalent"):
+        source(func("g", {"x": F64}, lambda x: [ops.erfinv(x)]), standalone=True)
+
+
+def test_text_does_not_depend_on_the_order_of_sets():
+    program = ("import sys; from unit.emit.test_python import *; "
+               "sys.stdout.write(emit(logistic_map()) + emit(sum_logistic(), parallel=True))")
+    texts = {subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                            cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+             for seed in ("1", "2")}
+    assert len(texts) == 1 and "def logistic_map_vjp" in texts.pop()
