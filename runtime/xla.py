@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 _KEPT = 256                                             # executables
-_executables: OrderedDict[str, Any] = OrderedDict()
+_executables: OrderedDict[tuple[str, bool], Any] = OrderedDict()
 _lock = Lock()
 
 # What libtpu asks a machine for; said beforehand, it compiles where there is no TPU and no cloud to ask.
@@ -54,8 +54,12 @@ def _module(text: str, ir: Any, context: Any) -> Any:
         raise XlaError(str(refused)) from None
 
 
-def _options(xla_client: Any) -> Any:
+def _options(xla_client: Any, optimise: bool = True) -> Any:
     options = xla_client.CompileOptions()
+    if not optimise:
+        debug = options.executable_build_options.debug_options
+        debug.xla_backend_optimization_level = 0
+        debug.xla_llvm_disable_expensive_passes = True
     options.num_replicas = options.num_partitions = 1
     options.device_assignment = xla_client.DeviceAssignment.create(np.zeros((1, 1), np.int32))
     return options
@@ -71,14 +75,14 @@ def parses(text: str) -> str | None:
     return None
 
 
-def run(text: str, *arrays: Any) -> list[np.ndarray[Any, Any]]:
+def run(text: str, *arrays: Any, optimise: bool = True) -> list[np.ndarray[Any, Any]]:
     """The results of the module's @main.  Executables are kept by their text.
 
-    arrays: NumPy arrays and scalars of the parameters' own dtypes and shapes.  XlaError: the module or the arguments
-    are refused.
+    arrays: NumPy arrays and scalars of the parameters' own dtypes and shapes.  optimise=False compiles faster, for a
+    large module that runs once.  XlaError: the module or the arguments are refused.
     """
     jax, xla_client, _, _ = _imported()
-    executable = _compiled(text)
+    executable = _compiled(text, optimise)
     device = _cpu(jax)
     with jax.enable_x64(True):
         buffers = [jax.device_put(np.asarray(a), device) for a in arrays]
@@ -92,20 +96,21 @@ def _cpu(jax: Any) -> Any:
     return jax.local_devices(backend="cpu")[0]
 
 
-def _compiled(text: str) -> Any:
+def _compiled(text: str, optimise: bool) -> Any:
+    key = (text, optimise)
     with _lock:
-        if text in _executables:
-            _executables.move_to_end(text)
-            return _executables[text]
+        if key in _executables:
+            _executables.move_to_end(key)
+            return _executables[key]
     jax, xla_client, ir, context = _imported()
     device = _cpu(jax)
     try:
         made = device.client.compile_and_load(_module(text, ir, context), xla_client.DeviceList((device,)),
-                                              _options(xla_client))
+                                              _options(xla_client, optimise))
     except xla_client.XlaRuntimeError as refused:
         raise XlaError(str(refused)) from None
     with _lock:
-        _executables[text] = made
+        _executables[key] = made
         while len(_executables) > _KEPT:
             _executables.popitem(last=False)
     return made

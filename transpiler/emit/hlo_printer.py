@@ -148,7 +148,10 @@ class Printer(Indexing):
     # --- folds, products, control ----------------------------------------------------------------------------
 
     def reduce(self, name: str, x: HloValue, start: Any, axes: Sequence[int]) -> HloValue:
-        """Fold by the binary op `name` along `axes`, beginning with the number `start`."""
+        """Fold by the binary op `name` along `axes`, beginning with the number `start`, which must change nothing (a
+        compiler may use it more than once)."""
+        if not axes:
+            return x
         result = x.type.with_shape(tuple(d for k, d in enumerate(x.type.shape) if k not in axes))
         first = self.constant(start, x.type.scalar)
         return self.emit(["stablehlo.reduce(", x, " init: ", first,

@@ -134,7 +134,7 @@ def _location(loc: Location | None) -> str | None:
     if loc is None:
         return None
     file = loc.file.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{file}":{loc.line}:{loc.column}'
+    return f'"{file}":{loc.line}:{loc.column + 1}'
 
 
 @contextmanager
