@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
+from llvmlite.ir import IRBuilder
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import lower_builtin, type_callable
@@ -42,37 +43,37 @@ register("cython_blas", ["sger", "dger", "cgeru", "zgeru", "sdot", "ddot", "snrm
 # What generated code calls ------------------------------------------------------------------------------------------
 
 
-def gemm(a, b, out):
+def gemm(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """`out[:] = a @ b` for `a` (m, k), `b` (k, n) and `out` (m, n)."""
     np.matmul(a, b, out=out)
 
 
-def gemm_add(a, b, out):
+def gemm_add(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """`out += a @ b` for `a` (m, k), `b` (k, n) and `out` (m, n)."""
     out += a @ b
 
 
-def gemv(a, x, out):
+def gemv(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """`out[:] = a @ x` for `a` (m, k), `x` (k,) and `out` (m,)."""
     np.matmul(a, x, out=out)
 
 
-def gemv_add(a, x, out):
+def gemv_add(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
     """`out += a @ x` for `a` (m, k), `x` (k,) and `out` (m,)."""
     out += a @ x
 
 
-def ger_add(x, y, out):
+def ger_add(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> None:
     """`out += np.outer(x, y)` for `x` (m,), `y` (n,) and `out` (m, n); nothing is conjugated."""
     out += x[:, None] * y
 
 
-def dot(x, y):
+def dot(x: np.ndarray, y: np.ndarray) -> Any:
     """`np.dot(x, y)`, a scalar, for `x` (n,) and `y` (n,); nothing is conjugated."""
     return np.dot(x, y)
 
 
-def nrm2(x):
+def nrm2(x: np.ndarray) -> Any:
     """The Euclidean norm of `x` (n,), real, without overflow or underflow on the way."""
     size = np.abs(x)
     top = size.max(initial=0)
@@ -217,13 +218,15 @@ def check_arrays(name: str, arrays: tuple[Any, ...], dimensions: tuple[int, ...]
         raise TypingError(f"{name} takes arrays of one float or complex dtype, not {', '.join(map(str, arrays))}")
 
 
-def _writes_into_last(function: Callable, support: str, emit: Callable, start: float, dimensions: tuple[int, ...]):
+def _writes_into_last(
+    function: Callable, support: str, emit: Callable, start: float, dimensions: tuple[int, ...]
+) -> None:
     """Compile `function(x, y, out)`."""
     name = function.__name__
 
     @type_callable(function)
-    def type_call(context):
-        def typer(x, y, out):
+    def type_call(context: Any) -> Callable[..., Any]:
+        def typer(x: Any, y: Any, out: Any) -> types.Type:
             check_arrays(name, (x, y, out), dimensions)
             if not out.mutable:
                 raise TypingError(f"{name} writes into its last argument, which is read-only")
@@ -232,7 +235,7 @@ def _writes_into_last(function: Callable, support: str, emit: Callable, start: f
         return typer
 
     @lower_builtin(function, types.Array, types.Array, types.Array)
-    def lower(context, builder, sig, args):
+    def lower(context: Any, builder: IRBuilder, sig: Any, args: Any) -> ir.Value:
         matrices = [Matrix.of_array(context, builder, *pair) for pair in zip(sig.args, args)]
         letter, itemsize = LETTERS[sig.args[0].dtype], matrices[0].itemsize
         callee = support_function(context, builder, support, letter, DOUBLE, emit, [itemsize] * 3)
@@ -241,20 +244,20 @@ def _writes_into_last(function: Callable, support: str, emit: Callable, start: f
         return context.get_dummy_value()
 
 
-def _returns_number(function: Callable, support: str, emit: Callable, count: int, result: Callable[[Any], Any]):
+def _returns_number(function: Callable, support: str, emit: Callable, count: int, result: Callable[[Any], Any]) -> None:
     """Compile `function(x)` or `function(x, y)`, whose result has the dtype `result(dtype of x)`."""
     name = function.__name__
 
-    def check(*arrays):
+    def check(*arrays: Any) -> types.Type:
         check_arrays(name, arrays, (1,) * count)
         return result(arrays[0].dtype)
 
     @type_callable(function)
-    def type_call(context):
+    def type_call(context: Any) -> Callable[..., Any]:
         return (lambda x: check(x)) if count == 1 else (lambda x, y: check(x, y))
 
     @lower_builtin(function, *[types.Array] * count)
-    def lower(context, builder, sig, args):
+    def lower(context: Any, builder: IRBuilder, sig: Any, args: Any) -> ir.Value:
         matrices = [Matrix.of_array(context, builder, *pair) for pair in zip(sig.args, args)]
         letter, itemsize = LETTERS[sig.args[0].dtype], matrices[0].itemsize
         value = cgutils.alloca_once_value(builder, context.get_constant_null(sig.return_type))

@@ -8,6 +8,7 @@ and far out x P(sqrt(w)) (after Giles, "Approximating the erfinv function", 2010
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from gradsmith.kernels import special_polynomials as tables
 from gradsmith.kernels.exponential import BOTTOM, TOP, clamp, expm1_reduced, powers_of_two, reduce_exp
@@ -70,19 +71,19 @@ def erfc_away(size: Value) -> Value:
     return muladd(exponential, ratio, exponential * ratio_low) * a * b
 
 
-def _erf(x):
+def _erf(x: Any) -> Any:
     from scipy.special import erf
 
     return erf(x)
 
 
-def _erfc(x):
+def _erfc(x: Any) -> Any:
     from scipy.special import erfc
 
     return erfc(x)
 
 
-def _erfinv(x):
+def _erfinv(x: Any) -> Any:
     from scipy.special import erfinv
 
     return erfinv(x)
@@ -116,12 +117,12 @@ def log_of(x: Value, is_normal: bool = False) -> Value:
 def piecewise(v: Value, regions: Sequence[tuple[Value, Sequence[float]]], otherwise: Sequence[float]) -> Value:
     """The polynomial in v whose coefficients go with the first condition that holds."""
     length = max(len(otherwise), *(len(table) for _, table in regions))
-    total = None
+    total = v.constant(0.0)
     for power in reversed(range(length)):
         coefficient = v.constant(otherwise[power] if power < len(otherwise) else 0.0)
         for condition, table in reversed(regions):
             coefficient = where(condition, table[power] if power < len(table) else 0.0, coefficient)
-        total = coefficient if total is None else muladd(total, v, coefficient)
+        total = muladd(total, v, coefficient)
     return total
 
 

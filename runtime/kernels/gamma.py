@@ -34,7 +34,7 @@ def cos_pi_reduced(r: Value) -> Value:
     return sin_pi_reduced(0.5 - abs(r))
 
 
-def _gammaln(x):
+def _gammaln(x: Any) -> Any:
     from scipy.special import gammaln
 
     return gammaln(x)
@@ -75,7 +75,7 @@ def gammaln_of(x: Value) -> Value:
     return where(size < math.inf, result, x)  # -inf for -inf as in SciPy
 
 
-def _digamma(x):
+def _digamma(x: Any) -> Any:
     from scipy.special import digamma
 
     return digamma(x)

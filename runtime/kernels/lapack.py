@@ -6,6 +6,8 @@ new arrays, C-contiguous unless it says otherwise. A matrix without rows is hand
 `LinAlgError` for a matrix that is not square, singular or not positive definite.
 """
 
+from typing import Any
+
 import numpy as np
 
 from gradsmith.kernels.adjugates import emit_adjugate, emit_adjugate_tangent
@@ -31,17 +33,17 @@ register("cython_blas", [letter + routine for letter in "sd" for routine in ("ge
 # What generated code calls ------------------------------------------------------------------------------------------
 
 
-def solve(a, b):
+def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The solution x of `a @ x = b` for `a` (n, n) and `b` (n,) or (n, k)."""
     return np.linalg.solve(a, b)
 
 
-def inv(a):
+def inv(a: np.ndarray) -> np.ndarray:
     """The inverse of `a` (n, n)."""
     return np.linalg.inv(a)
 
 
-def det(a):
+def det(a: np.ndarray) -> Any:
     """The determinant of `a` (n, n), a scalar: 0 if `a` is singular, 1 if it is empty.
 
     The product of the pivots is kept in range, so only a result that is itself too large or small overflows.
@@ -49,18 +51,18 @@ def det(a):
     return np.linalg.det(a)
 
 
-def slogdet(a):
+def slogdet(a: np.ndarray) -> tuple[Any, Any]:
     """The sign of the determinant of `a` (n, n) and the logarithm of its size: (0, -inf) if `a` is singular."""
     sign, log_size = np.linalg.slogdet(a)
     return sign, log_size
 
 
-def cholesky(a):
+def cholesky(a: np.ndarray) -> np.ndarray:
     """The lower triangular L with `L @ L.T = a`, for `a` (n, n) of which only the lower triangle is read."""
     return np.linalg.cholesky(a)
 
 
-def lu_factor(a):
+def lu_factor(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The factors of `a` (n, n) in one Fortran-contiguous (n, n), and the row swaps as int32 (n,), counted from 0.
 
     As `scipy.linalg.lu_factor`, except that a singular matrix is no reason for a warning.
@@ -74,7 +76,7 @@ def lu_factor(a):
     return np.asfortranarray(lu), pivots.astype(np.int32)
 
 
-def lu_solve(lu, piv, b, trans=False):
+def lu_solve(lu: np.ndarray, piv: np.ndarray, b: np.ndarray, trans: bool = False) -> np.ndarray:
     """The solution x of `a @ x = b`, or of `a.T @ x = b` if `trans`, from the factors of `lu_factor(a)`.
 
     `b` is (n,) or (n, k). Pivots of zero give infinities.
@@ -86,7 +88,9 @@ def lu_solve(lu, piv, b, trans=False):
     return np.ascontiguousarray(lu_solve((lu, piv), b, trans=int(trans), check_finite=False))
 
 
-def solve_triangular(a, b, lower=False, trans=False, unit_diagonal=False):
+def solve_triangular(
+    a: np.ndarray, b: np.ndarray, lower: bool = False, trans: bool = False, unit_diagonal: bool = False
+) -> np.ndarray:
     """The solution x of `a @ x = b`, or of `a.T @ x = b` if `trans`, for a triangular `a` (n, n).
 
     Only the lower triangle is read if `lower`, else only the upper; the diagonal is taken as ones if `unit_diagonal`.
@@ -104,7 +108,7 @@ def solve_triangular(a, b, lower=False, trans=False, unit_diagonal=False):
     )
 
 
-def adjugate(a):
+def adjugate(a: np.ndarray) -> np.ndarray:
     """The transposed matrix of cofactors of `a` (n, n): the derivative of `det(a)` is `trace(adjugate(a) @ da)`.
 
     Right for matrices of every rank. By formula up to 3 x 3; above, from the singular values, of which none is divided
@@ -130,7 +134,7 @@ def adjugate(a):
     return (vt.T * (sign * others)) @ u.T
 
 
-def adjugate_tangent(a, y):
+def adjugate_tangent(a: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The derivative of `adjugate(a)` in the direction `y`, both (n, n); linear in `y`.
 
     As `adjugate`, right for matrices of every rank: for a = diag(s), it is -y[i, j] times the product of all values but
@@ -152,7 +156,7 @@ def adjugate_tangent(a, y):
     return vt.T @ inner @ u.T
 
 
-def _check_square(a):
+def _check_square(a: np.ndarray) -> None:
     if a.shape[0] != a.shape[1]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
 

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from llvmlite import ir
@@ -23,15 +23,15 @@ FAILURES = (
     (NOT_POSITIVE, np.linalg.LinAlgError, "Matrix is not positive definite"),
 )
 
-Result = Callable[[Sequence[types.Array]], types.Type]
+Result = Callable[[Sequence[Any]], Any]  # from Numba's types of the operands
 
 
-def new(like: int, layout: str = "C") -> tuple[int, Result]:
+def new(like: int, layout: Literal["C", "F"] = "C") -> tuple[int, Result]:
     """A result: a new array of the type and shape of the operand number `like`."""
     return like, lambda operands: types.Array(operands[like].dtype, operands[like].ndim, layout)
 
 
-def scalar(operands: Sequence[types.Array]) -> types.Type:
+def scalar(operands: Sequence[Any]) -> Any:
     """For a stack, an array of scalars."""
     dtype, ndim = operands[0].dtype, operands[0].ndim
     return dtype if ndim == 2 else types.Array(dtype, 1, "C")
@@ -80,8 +80,8 @@ def compiled(
     @lower_builtin(function, *[types.Array] * count, *[types.Boolean] * len(flags))
     def lower(context: Any, builder: IRBuilder, signature: Signature, values: list[ir.Value]) -> ir.Value:
         arrays = list(zip(signature.args[:count], values[:count]))
-        produced = signature.return_type
-        kinds = list(produced) if isinstance(produced, types.BaseTuple) else [produced]
+        produced: Any = signature.return_type
+        kinds = [produced] if len(results) == 1 else list(produced)
         made = [allocate(context, builder, kind, arrays[like]) for kind, (like, _) in zip(kinds, results)]
         bits = INT(0)
         for flag, value in zip(flags, values[count:]):
@@ -145,7 +145,7 @@ def over_stack(
     context: Any,
     builder: IRBuilder,
     name: str,
-    arrays: Sequence[tuple[types.Array, ir.Value]],
+    arrays: Sequence[tuple[Any, ir.Value]],
     call: Callable[[list[Matrix]], None],
 ) -> None:
     """Call `call` with the matrices at each place of the arrays' first axis; they must be equally long."""
@@ -166,6 +166,7 @@ def stack_of(context: Any, builder: IRBuilder, kind: types.Array, value: ir.Valu
     (length, *shape), (stride, *strides) = (
         cgutils.unpack_tuple(builder, part) for part in (array.shape, array.strides)
     )
-    shape += [SIZE(1)] * (2 - len(shape))
-    strides += [SIZE(itemsize)] * (2 - len(strides))
-    return length, stride, Matrix(builder.bitcast(array.data, POINTER), *shape, *strides, itemsize)
+    rows, columns = [*shape, SIZE(1), SIZE(1)][:2]
+    row_stride, column_stride = [*strides, SIZE(itemsize), SIZE(itemsize)][:2]
+    first = Matrix(builder.bitcast(array.data, POINTER), rows, columns, row_stride, column_stride, itemsize)
+    return length, stride, first

@@ -10,8 +10,7 @@ width) follows NumPy.
 import inspect
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -21,125 +20,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin
 
-Operand = Union["Number", int, float]
-
-
-@dataclass(frozen=True, eq=False)
-class Number:
-    """An LLVM value with its Numba type; operators append instructions. Constants take the other operand's type."""
-
-    builder: IRBuilder
-    type: types.Type
-    value: ir.Value
-
-    @property
-    def is_float(self) -> bool:
-        return isinstance(self.type, types.Float)
-
-    @property
-    def is_signed(self) -> bool:
-        return isinstance(self.type, types.Integer) and self.type.signed
-
-    @property
-    def width(self) -> int:
-        return self.type.bitwidth
-
-    def like(self, value: ir.Value) -> "Number":
-        return Number(self.builder, self.type, value)
-
-    def operand(self, other: Operand) -> ir.Value:
-        return other.value if isinstance(other, Number) else ir.Constant(self.value.type, other)
-
-    def _binary(self, name: str, other: Operand) -> "Number":
-        return self.like(getattr(self.builder, name)(self.value, self.operand(other)))
-
-    def _compare(self, sign: str, other: Operand) -> "Number":
-        right = self.operand(other)
-        if self.is_float:
-            compare = self.builder.fcmp_unordered if sign == "!=" else self.builder.fcmp_ordered
-        else:
-            compare = self.builder.icmp_signed if self.is_signed else self.builder.icmp_unsigned
-        return Number(self.builder, types.boolean, compare(sign, self.value, right))
-
-    def __add__(self, other: Operand) -> "Number":
-        return self._binary("fadd" if self.is_float else "add", other)
-
-    def __sub__(self, other: Operand) -> "Number":
-        return self._binary("fsub" if self.is_float else "sub", other)
-
-    def __mul__(self, other: Operand) -> "Number":
-        return self._binary("fmul" if self.is_float else "mul", other)
-
-    def __truediv__(self, other: Operand) -> "Number":
-        """The quotient of floats, and of integers rounded towards zero. An integer divisor must not be 0."""
-        return self._binary("fdiv" if self.is_float else "sdiv" if self.is_signed else "udiv", other)
-
-    def __mod__(self, other: Operand) -> "Number":
-        """The remainder of `/` with the sign of the dividend."""
-        return self._binary("frem" if self.is_float else "srem" if self.is_signed else "urem", other)
-
-    def __and__(self, other: Operand) -> "Number":
-        return self._binary("and_", other)
-
-    def __or__(self, other: Operand) -> "Number":
-        return self._binary("or_", other)
-
-    def __xor__(self, other: Operand) -> "Number":
-        return self._binary("xor", other)
-
-    def __lshift__(self, other: Operand) -> "Number":
-        return self._binary("shl", other)
-
-    def __rshift__(self, other: Operand) -> "Number":
-        return self._binary("ashr" if self.is_signed else "lshr", other)
-
-    def __invert__(self) -> "Number":
-        return self.like(self.builder.not_(self.value))
-
-    def __neg__(self) -> "Number":
-        return self.like(self.builder.fneg(self.value) if self.is_float else self.builder.neg(self.value))
-
-    def __lt__(self, other: Operand) -> "Number":
-        return self._compare("<", other)
-
-    def __le__(self, other: Operand) -> "Number":
-        return self._compare("<=", other)
-
-    def __gt__(self, other: Operand) -> "Number":
-        return self._compare(">", other)
-
-    def __ge__(self, other: Operand) -> "Number":
-        return self._compare(">=", other)
-
-    def equals(self, other: Operand) -> "Number":
-        return self._compare("==", other)
-
-    def differs(self, other: Operand) -> "Number":
-        """True where either is NaN."""
-        return self._compare("!=", other)
-
-    def is_nan(self) -> "Number":
-        return self.differs(self)
-
-    def where(self, condition: "Number", otherwise: Operand) -> "Number":
-        """This number where `condition` holds, `otherwise` elsewhere."""
-        return self.like(self.builder.select(condition.value, self.value, self.operand(otherwise)))
-
-    def intrinsic(self, name: str, *others: Operand) -> "Number":
-        values = [self.value, *map(self.operand, others)]
-        signature = ir.FunctionType(self.value.type, [self.value.type] * len(values))
-        function = self.builder.module.declare_intrinsic(f"llvm.{name}", [self.value.type], signature)
-        return self.like(self.builder.call(function, values))
-
-    def bits(self) -> "Number":
-        """The signed integer with the bits of this float."""
-        integer = types.Integer.from_bitwidth(self.width, signed=True)
-        return Number(self.builder, integer, self.builder.bitcast(self.value, ir.IntType(self.width)))
-
-    def as_float(self, float_type: "Number") -> "Number":
-        """The float with the bits of this integer."""
-        return float_type.like(self.builder.bitcast(self.value, float_type.value.type))
-
+from gradsmith.kernels.number import Number
 
 # Registering --------------------------------------------------------------------------------------------------------
 
@@ -149,7 +30,9 @@ NUMBERS = (types.Float, types.Integer)
 ALL = (types.Float, types.Integer, types.Boolean)
 
 
-def scalar(reference: Callable[..., Any], kinds: tuple[type[types.Type], ...], result: types.Type | None = None):
+def scalar(
+    reference: Callable[..., Any], kinds: tuple[type[types.Type], ...], result: types.Type | None = None
+) -> Callable[[Callable[..., Number]], Callable[..., Any]]:
     """Make a function of `Number`s callable from Python, where it is `reference`, and from compiled code."""
 
     def register(rule: Callable[..., Number]) -> Callable[..., Any]:
@@ -403,7 +286,7 @@ def int_power(x: Any, n: Any) -> Any:
     An integer to a negative power raises `ValueError`, as in NumPy. 0**0 is 1. The error of a float is at most about
     n / 2 ulp, from the roundings of ever higher powers. A literal `n` is unrolled.
     """
-    kind = x.dtype.type if isinstance(x, np.generic) else np.float64 if isinstance(x, float) else np.int64
+    kind: Any = x.dtype.type if isinstance(x, np.generic) else np.float64 if isinstance(x, float) else np.int64
     x, n = kind(x), operator.index(n)
     if n < 0 and not isinstance(x, np.floating):
         raise ValueError("Integers to negative integer powers are not allowed.")

@@ -54,7 +54,7 @@ def series(n: int) -> tuple[float, float, tuple[float, ...]]:
     end = series_end(n)
     middle = Fraction(float(end * end / 2))
     odd = n % 2
-    terms = []  # of x**(2 j + odd)
+    terms: list[Fraction] = []  # of x**(2 j + odd)
     while True:
         power = 2 * len(terms) + odd
         m = power + n  # from (-1)**(m / 2) (pi x)**m / (m + 1)!, differentiated n times
@@ -62,7 +62,8 @@ def series(n: int) -> tuple[float, float, tuple[float, ...]]:
         if len(terms) > 4 and abs(terms[-1]) * end**power < Fraction(1, 2**66):
             break
     around = [
-        sum(terms[j] * math.comb(j, i) * middle ** (j - i) for j in range(i, len(terms))) for i in range(len(terms))
+        sum((terms[j] * math.comb(j, i) * middle ** (j - i) for j in range(i, len(terms))), Fraction(0))
+        for i in range(len(terms))
     ]
     # The last coefficients, small on this range, are not needed any more.
     reach = max(middle, end * end - middle)
@@ -89,7 +90,7 @@ def derivative_of(n: int, x: Value) -> Value:
     is_odd = ~rint(half).equals(half)
     inverse = 1.0 / x
     sine_factor, cosine_factor = (by_parity(inverse, coefficients) for coefficients in closed_form(n))
-    away = sin_pi_reduced(r) * sine_factor
+    away = x.constant(0.0) if sine_factor is None else sin_pi_reduced(r) * sine_factor
     if cosine_factor is not None:
         away = muladd(cos_pi_reduced(r), cosine_factor, away)
     away = where(is_odd, -away, away)

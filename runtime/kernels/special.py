@@ -1,6 +1,7 @@
 """Special functions: the logarithmic ones here, the error, gamma and sinc functions from files of their own."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def log1p_everywhere(x: Value) -> Value:
     return where(x.equals(0.0), x, where(x > -1.0, result, outside))
 
 
-def _logit(p):
+def _logit(p: Any) -> Any:
     from scipy.special import logit
 
     return logit(p)
@@ -56,7 +57,7 @@ def logit(p: Value) -> Value:
     return where(is_middle, middle, where(p > 1.0, math.nan, where(p.equals(1.0), math.inf, outer)))
 
 
-def _xlogy(x, y):
+def _xlogy(x: Any, y: Any) -> Any:
     from scipy.special import xlogy
 
     return xlogy(x, y)
@@ -68,7 +69,7 @@ def xlogy(x: Value, y: Value) -> Value:
     return where(x.equals(0.0) & ~y.is_nan(), 0.0, x * log_everywhere(y))
 
 
-def _xlog1py(x, y):
+def _xlog1py(x: Any, y: Any) -> Any:
     from scipy.special import xlog1py
 
     return xlog1py(x, y)
@@ -80,7 +81,7 @@ def xlog1py(x: Value, y: Value) -> Value:
     return where(x.equals(0.0) & ~y.is_nan(), 0.0, x * log1p_everywhere(y))
 
 
-def _entr(x):
+def _entr(x: Any) -> Any:
     from scipy.special import entr
 
     return entr(x)

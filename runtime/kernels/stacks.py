@@ -25,7 +25,7 @@ from gradsmith.kernels.matrix_calls import SCALAR, compiled, new, over_stack
 from gradsmith.kernels.strided import DOUBLE, Matrix, raise_on_failure, support_function
 
 
-def each(function: Callable, *arrays: Any, flags: tuple = ()) -> Any:
+def each(function: Callable, *arrays: Any, flags: tuple[bool, ...] = ()) -> np.ndarray:
     """`function` of every place of the first axis, as one array."""
     if len({len(array) for array in arrays}) != 1:
         raise ValueError(f"stacked_{function.__name__}: the shapes of the operands do not fit together")
@@ -33,48 +33,50 @@ def each(function: Callable, *arrays: Any, flags: tuple = ()) -> Any:
     return np.stack(results) if results else np.empty_like(arrays[-1])
 
 
-def stacked_solve(a, b):
+def stacked_solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """`solve` for `a` (s, n, n) and `b` (s, n) or (s, n, k)."""
     return each(lapack.solve, a, b)
 
 
-def stacked_inv(a):
+def stacked_inv(a: np.ndarray) -> np.ndarray:
     """`inv` for `a` (s, n, n)."""
     return np.linalg.inv(a)
 
 
-def stacked_det(a):
+def stacked_det(a: np.ndarray) -> np.ndarray:
     """`det` for `a` (s, n, n): (s,)."""
     return np.linalg.det(a)
 
 
-def stacked_slogdet(a):
+def stacked_slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`slogdet` for `a` (s, n, n): two (s,)."""
     sign, log_size = np.linalg.slogdet(a)
     return sign, log_size
 
 
-def stacked_cholesky(a):
+def stacked_cholesky(a: np.ndarray) -> np.ndarray:
     """`cholesky` for `a` (s, n, n)."""
     return np.linalg.cholesky(a)
 
 
-def stacked_solve_triangular(a, b, lower=False, trans=False, unit_diagonal=False):
+def stacked_solve_triangular(
+    a: np.ndarray, b: np.ndarray, lower: bool = False, trans: bool = False, unit_diagonal: bool = False
+) -> np.ndarray:
     """`solve_triangular` for `a` (s, n, n) and `b` (s, n) or (s, n, k)."""
     return each(lapack.solve_triangular, a, b, flags=(lower, trans, unit_diagonal))
 
 
-def stacked_adjugate(a):
+def stacked_adjugate(a: np.ndarray) -> np.ndarray:
     """`adjugate` for `a` (s, n, n)."""
     return each(lapack.adjugate, a)
 
 
-def stacked_adjugate_tangent(a, y):
+def stacked_adjugate_tangent(a: np.ndarray, y: np.ndarray) -> np.ndarray:
     """`adjugate_tangent` for `a` and `y` (s, n, n)."""
     return each(lapack.adjugate_tangent, a, y)
 
 
-def batched_gemm(a, b, out):
+def batched_gemm(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """`out[:] = a @ b` for `a` (s, m, k), `b` (s, k, n) and `out` (s, m, n)."""
     np.matmul(a, b, out=out)
 
@@ -99,8 +101,8 @@ compiled(
 
 
 @type_callable(batched_gemm)
-def type_batched_gemm(context):
-    def typer(a, b, out):
+def type_batched_gemm(context: Any) -> Callable[..., Any]:
+    def typer(a: Any, b: Any, out: Any) -> types.Type:
         blas.check_arrays("batched_gemm", (a, b, out), (3, 3, 3))
         if not out.mutable:
             raise TypingError("batched_gemm writes into its last argument, which is read-only")

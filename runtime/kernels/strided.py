@@ -42,6 +42,11 @@ class Matrix:
         return Matrix(self.data, self.columns, self.rows, self.column_stride, self.row_stride, self.itemsize)
 
     @classmethod
+    def of_values(cls, values: Sequence[ir.Value], itemsize: int) -> "Matrix":
+        data, rows, columns, row_stride, column_stride = values
+        return cls(data, rows, columns, row_stride, column_stride, itemsize)
+
+    @classmethod
     def of_array(cls, context: Any, builder: IRBuilder, type_: types.Array, value: ir.Value) -> "Matrix":
         array = context.make_array(type_)(context, builder, value)
         itemsize = context.get_abi_sizeof(context.get_data_type(type_.dtype))
@@ -230,7 +235,7 @@ def support_function(
     body = IRBuilder(function.append_basic_block("entry"))
     body.position_at_end(body.block)
     head, *rest = function.args
-    matrices = [Matrix(*rest[5 * i : 5 * i + 5], itemsize=itemsize) for i, itemsize in enumerate(itemsizes)]
+    matrices = [Matrix.of_values(rest[5 * i : 5 * i + 5], itemsize) for i, itemsize in enumerate(itemsizes)]
     start = body.append_basic_block("start")
     body.branch(start)
     body.position_at_end(start)
