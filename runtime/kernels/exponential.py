@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Value, copysign, exact_sum_ordered, muladd, polynomial, where
+from gradsmith.kernels.expression import Value, copysign, exact_sum_ordered, fma, muladd, polynomial, where
 from gradsmith.kernels.kernel import kernel
 
 LOG2_E = 1.4426950408889634
@@ -121,5 +121,7 @@ def expit(x: Value) -> Value:
     denominator = e + 1.0
     lost = e - (denominator - 1.0)
     numerator = where(x < 0.0, e, 1.0)
-    quotient = numerator / denominator
-    return quotient - quotient * lost / denominator
+    inverse = 1.0 / denominator
+    quotient = numerator * inverse
+    rest = fma(-quotient, denominator, numerator) - quotient * lost
+    return muladd(rest, inverse, quotient)

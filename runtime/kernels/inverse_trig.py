@@ -8,7 +8,7 @@ Elementary Functions, 1980). Each ends in one sum of a constant, in two parts, a
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Operand, Value, copysign, muladd, polynomial, sqrt, where
+from gradsmith.kernels.expression import Operand, Value, copysign, exact_sum_ordered, muladd, polynomial, sqrt, where
 from gradsmith.kernels.kernel import kernel
 
 # pi and pi / 2 in two parts.
@@ -35,7 +35,8 @@ def arcsin(x: Value) -> Value:
     """The inverse sine, between -pi / 2 and pi / 2."""
     high, low = HALF_PI[x.format.width]
     t, more, is_above = fold_arcsin(x)
-    above = (high - t * 2.0) - (more * 2.0 - low)
+    total, lost = exact_sum_ordered(t.constant(high), t * -2.0)
+    above = total + (lost + muladd(more, -2.0, low))
     return copysign(where(is_above, above, t + more), x)
 
 
@@ -50,14 +51,8 @@ def arccos(x: Value) -> Value:
     base = where(is_above, where(is_negative, t.constant(PI[width][0]), 0.0), HALF_PI[width][0])
     base_low = where(is_above, where(is_negative, t.constant(PI[width][1]), 0.0), HALF_PI[width][1])
     scale = where(is_negative.equals(is_above), -scale, scale)
-    total, lost = exact_sum_any_base(base, t * scale)
+    total, lost = exact_sum_ordered(base, t * scale)
     return total + (lost + muladd(more, scale, base_low))
-
-
-def exact_sum_any_base(base: Value, t: Value) -> tuple[Value, Value]:
-    """base + t and its rounding error; base is 0 or larger than |t|."""
-    total = base + t
-    return total, t - (total - base)
 
 
 def arctan_of_quotient(numerator: Value, denominator: Value, base: Value, base_low: Value, sign: Operand) -> Value:
@@ -66,7 +61,7 @@ def arctan_of_quotient(numerator: Value, denominator: Value, base: Value, base_l
     q = where(numerator.equals(denominator), 1.0, q)  # also where both are infinite
     q = where(denominator.equals(0.0), 0.0, q)
     more = odd_polynomial(q, polynomials.ARCTAN)
-    total, lost = exact_sum_any_base(base, q * sign)
+    total, lost = exact_sum_ordered(base, q * sign)
     return total + (lost + muladd(more, sign, base_low))
 
 
