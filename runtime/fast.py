@@ -15,8 +15,10 @@ import optree
 from .transpiler.frontend.guards import StaticGuard
 from .transpiler.frontend.trees import rebuild
 from .transpiler.frontend.values import Leaf
+from .transpiler.ir.nodes import Block, For
 from .compile import EntryTable
 from .kernels.guard import Miss
+from .parallel import adaptive
 from .specialise import Specialisation, result_form
 
 _MISSING = object()
@@ -36,11 +38,27 @@ def fast_path(spec: Specialisation) -> Callable[..., Any] | None:
     checks = _checks(spec.trace.static_guards)
     captures = [c.get for c in spec.trace.captures]
     finish = _finish(spec)
+    call: Callable[..., Any] = table
+    if _has_parallel_loops(spec.func.body) and all(isinstance(a, Leaf) for a in described.args):
+        call = adaptive(table, lambda: _parallel_table(spec), tuple(described.values))
     if arguments is _PLAIN and not checks and not captures:
-        if finish is None:
-            return table
-        return _finished(table, finish)
-    return _guarded(table, arguments, checks, captures, finish)
+        return call if finish is None else _finished(call, finish)
+    return _guarded(call, arguments, checks, captures, finish)
+
+
+def _parallel_table(spec: Specialisation) -> EntryTable | None:
+    compiled = spec.parallel_entry()
+    if compiled is None:
+        return None
+    table = new_table(spec)
+    table.put(compiled)
+    return table
+
+
+def _has_parallel_loops(block: Block) -> bool:
+    """Whether a loop may run in parallel; those that could with scratch arrays of their own are told by a second
+    lowering only, so any outer loop counts."""
+    return any(isinstance(s, For) for s in block.stmts)
 
 
 def new_table(spec: Specialisation) -> EntryTable:
@@ -149,14 +167,14 @@ def _finish(spec: Specialisation) -> Callable[[Any], Any] | None:
     return build
 
 
-def _finished(table: EntryTable, finish: Callable[[Any], Any]) -> Callable[..., Any]:
+def _finished(table: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         return finish(table(*args))
 
     return call
 
 
-def _guarded(table: EntryTable, arguments: Callable[[Sequence[Any]], Sequence[Any]],
+def _guarded(table: Callable[..., Any], arguments: Callable[[Sequence[Any]], Sequence[Any]],
              checks: Sequence[Callable[[], bool]], captures: Sequence[Callable[[], Any]],
              finish: Callable[[Any], Any] | None) -> Callable[..., Any]:
     def call(*args: Any) -> Any:

@@ -93,6 +93,22 @@ class Specialisation:
                 for value, convert in zip(_results(result, len(self.func.results)), self.converters, strict=True)]
         return rebuild(self.trace.out_tree, flat)
 
+    def parallel_entry(self) -> Any | None:
+        """Compile the parallel version; None where no loop can be parallel.  The Numba compile result."""
+        func = pipeline.run(self.trace.func, stages=pipeline.PARALLEL_STAGES)
+        name = f"{self.name}_parallel"
+        flat = self.flat(self.described.values)
+        text = emit(func, name=name, doc=_doc(self.trace, name), zero_d=_zero_d(func, flat),
+                    guards=entry_guards(func, self.trace), imports=[GUARD_IMPORT], parallel=True)
+        if "prange(" not in text:
+            return None
+        start = perf_counter()
+        entry = getattr(cache.load(text, name, "parallel version"), name)
+        compiled = compile_entry(entry, self.compiled.signature.args)
+        logger.info("compiled %s for %s in %.0f ms: calls take long", name, self.compiled.signature.args,
+                    1000 * (perf_counter() - start))
+        return compiled
+
     def call(self, described: Described) -> Any:
         return self.finish(self.entry(*self.flat(described.values)))
 
@@ -113,7 +129,7 @@ def _results(result: Any, count: int) -> Sequence[Any]:
     return (result,) if count == 1 else result
 
 
-def specialise(fun: Any, described: Described, *, name: str, reason: str, parallel: bool = False,
+def specialise(fun: Any, described: Described, *, name: str, reason: str,
                source: str | None = None) -> Specialisation:
     """Do the whole work for one call.  TranspileError for what cannot be done."""
     seconds: dict[str, float] = {}
@@ -127,7 +143,7 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str, parall
     leaves = run_time(traced, described.leaves, described.leaves)
     values = run_time(traced, described.leaves, described.values)
     text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values), guards=entry_guards(func, traced),
-                imports=[GUARD_IMPORT], parallel=parallel)
+                imports=[GUARD_IMPORT])
     seconds["emit"] = perf_counter() - start
     start = perf_counter()
     module = cache.load(text, name, reason)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 from .ir.nodes import Func
@@ -44,14 +45,25 @@ def tidy(func: Func) -> Func:
     return drop_dead_code(share_common(simplify_all(func)))
 
 
+def hoist(func: Func) -> Func:
+    """Invariants out of loops; those that meet there are shared."""
+    while True:
+        moved = share_common(hoist_invariants(func))
+        if moved is func:
+            return func
+        func = moved
+
+
 STAGES: tuple[Stage, ...] = (
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
     Stage("common", share_common, "equal statements computed once"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
-    Stage("hoist", hoist_invariants, "what does not change moved out of loops"),
+    Stage("hoist", hoist, "what does not change moved out of loops"),
 )
+PARALLEL_STAGES = tuple(
+    Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage for stage in STAGES)
 NAMES = tuple(stage.name for stage in STAGES)
 
 

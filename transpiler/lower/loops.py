@@ -15,6 +15,8 @@ Plan (what gets an array), roots (a path of loops for each statement), schedule 
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..ir.build import Names, building, current, located
 from ..ir.nodes import Block, For, Func, If, Stmt, Value, Var, While
 from ..ir.walk import Copier, used_names
@@ -25,12 +27,16 @@ from .schedule import schedule
 from .tree import Alloc, Item, Whole, leaves
 
 
-def lower(func: Func) -> Func:
-    """The func in loops; params, results and meaning stay."""
+def lower(func: Func, *, private: bool = False) -> Func:
+    """The func in loops; params, results and meaning stay.
+
+    private: scratch arrays of a loop are its iterations' own, so that more loops can be parallel; else they are
+    allocated once, before the loop.
+    """
     reserved = [p.name for p in func.params]
     with building(Names(reserved + _sizes(func)), share=False) as b:
         copier = Copier()
-        results = _lower_block(func.body, copier)
+        results = _lower_block(func.body, copier, private)
     return Func(func.name, func.params, Block(tuple(b.stmts), results), func.result_names)
 
 
@@ -39,13 +45,13 @@ def _sizes(func: Func) -> list[str]:
     return sorted(taken - {p.name for p in func.params})
 
 
-def _lower_block(block: Block, copier: Copier) -> tuple[Value, ...]:
+def _lower_block(block: Block, copier: Copier, private: bool) -> tuple[Value, ...]:
     """Emit the block in loops at the current builder; return its results."""
     chosen = plan(block)
     roots = Roots(chosen)
     groups = [roots.items(stmt) for stmt in block.stmts]
-    merged = schedule(groups, _whole(block, groups))
-    Nests(merged, copier, _lower_nested).emit(merged.items)
+    merged = schedule(groups, _whole(block, groups), private)
+    Nests(merged, copier, partial(_lower_nested, private=private)).emit(merged.items)
     return tuple(copier.value(r) for r in block.results)
 
 
@@ -60,13 +66,13 @@ def _whole(block: Block, groups: list[list[Item]]) -> set[Var]:
     return found
 
 
-def _lower_nested(stmt: Stmt, copier: Copier) -> None:
+def _lower_nested(stmt: Stmt, copier: Copier, private: bool) -> None:
     """A statement with blocks, its blocks in loops."""
     outer = current()
 
     def inner(block: Block) -> Block:
         with building() as b:
-            results = _lower_block(block, copier)
+            results = _lower_block(block, copier, private)
         return Block(tuple(b.stmts), results)
 
     with located(stmt.loc):

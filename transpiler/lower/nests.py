@@ -85,11 +85,12 @@ class Nests:
             del rest[:count]
 
     def _is_parallel(self, loop: Loop, arrays: Sequence[Var], totals: Sequence[Var]) -> bool:
-        """Whether iterations touch separate places: every array is written along this loop's own axis."""
-        if totals:
-            return False
+        """Whether iterations touch separate places: every array is written along this loop's own axis, and what goes
+        from one iteration to the next is only sums."""
         for leaf in leaves(loop):
             if isinstance(leaf, Whole):
+                return False
+            if leaf.target in totals and isinstance(leaf, Step) and not leaf.let.op.is_sum:  # type: ignore[union-attr]
                 return False
             if leaf.target in arrays:
                 if isinstance(leaf, Step) or (isinstance(leaf, Store) and not leaf.pointwise):

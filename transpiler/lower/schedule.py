@@ -33,8 +33,11 @@ class Schedule:
         return value
 
 
-def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
-    """Merge the items of all statements; `whole` are arrays that must exist entire."""
+def schedule(groups: Iterable[list[Item]], whole: set[Var], private: bool = False) -> Schedule:
+    """Merge the items of all statements; `whole` are arrays that must exist entire.
+
+    private: an array that shrinks is allocated inside the loop, so that each iteration has its own, not before it.
+    """
     result = Schedule()
     for group in groups:
         waiting: list[Leaf] = []
@@ -47,7 +50,7 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var]) -> Schedule:
             at = _place(result, result.items, item, before)
             result.items[at:at] = waiting
             waiting, before = [], made_by(item)
-    _shrink(result, whole)
+    _shrink(result, whole, private)
     return result
 
 
@@ -113,8 +116,9 @@ def _places(loop: Loop) -> dict[Var, tuple[Value, ...] | None]:
     return found
 
 
-def _shrink(plan: Schedule, whole: set[Var]) -> None:
+def _shrink(plan: Schedule, whole: set[Var], private: bool) -> None:
     """Fill `kept_axes`; drop the allocation of arrays that became scalars."""
+    inner: dict[Var, Loop] = {}
     for at, item in enumerate(plan.items):
         if not isinstance(item, Loop):
             continue
@@ -123,23 +127,31 @@ def _shrink(plan: Schedule, whole: set[Var]) -> None:
         for array, place in places.items():
             if place is None or array in whole or array in outside or not array.type.shape:
                 continue
-            dropped = _local_axes(plan, item, array, place)
+            dropped, inner[array] = _local_axes(plan, item, array, place)
             if dropped:
                 plan.kept_axes[array] = tuple(a for a in range(array.type.rank) if a not in dropped)
-    gone = {array for array, axes in plan.kept_axes.items() if not axes}
-    plan.items = [i for i in plan.items if not (isinstance(i, Alloc) and i.target in gone)]
+    for item in [i for i in plan.items if isinstance(i, Alloc)]:
+        axes = plan.kept_axes.get(item.target)  # type: ignore[arg-type]
+        if axes is None or (axes and not private):
+            continue
+        plan.items.remove(item)
+        if axes:
+            inner[item.target].children.insert(0, item)  # type: ignore[index]
 
 
-def _local_axes(plan: Schedule, loop: Loop, array: Var, place: tuple[Value, ...]) -> set[int]:
-    """Axes along which the array is made and read at one place of a loop that holds all its uses."""
+def _local_axes(plan: Schedule, loop: Loop, array: Var, place: tuple[Value, ...]) -> tuple[set[int], Loop]:
+    """Axes along which the array is made and read at one place of a loop that holds all its uses; the innermost of
+    those loops."""
     dropped: set[int] = set()
+    innermost = loop
     while True:
         axes = [a for a, p in enumerate(place) if plan.resolve(p) is plan.resolve(loop.index)]
         loads = [load for leaf in leaves(loop) if leaf.code for load in leaf.code.loads if load.args[0] is array]
         if len(axes) != 1 or any(plan.resolve(x.args[1 + axes[0]]) is not plan.resolve(loop.index) for x in loads):
-            return dropped
+            return dropped, innermost
         dropped.add(axes[0])
+        innermost = loop
         users = [c for c in loop.children if array in read_by(c) or array in made_by(c)]
         if len(users) != 1 or not isinstance(users[0], Loop):
-            return dropped
+            return dropped, innermost
         loop = users[0]

@@ -196,6 +196,7 @@ class Op(ABC):
         raise NotImplementedError(self.name)
 
     single_accumulator = True   # REDUCTION: one accumulator of the result's own dtype
+    is_sum = False              # REDUCTION: accumulators of parts of the range may be added
 
     def init(self, x: Type, **params: Any) -> tuple[Value, ...]:
         """REDUCTION: first values of the accumulators."""

@@ -58,7 +58,7 @@ class Fold(Reduction):
 class Sum(Fold):
     """Add along `axes`.  Nothing adds up to zero.  The dtype stays: NumPy's widening is made explicit before."""
 
-    name, masks = "sum", False
+    name, masks, is_sum = "sum", False, True
 
     def reference(self, x: Any, *, axes: tuple[int, ...]) -> Any:
         return np.sum(x, axis=axes, dtype=x.dtype)
