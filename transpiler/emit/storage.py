@@ -67,7 +67,9 @@ class Storage:
 
     def _find_parallel(self, block: Block) -> None:
         for stmt in block.stmts:
-            if isinstance(stmt, For) and stmt.parallel:
+            # An exception does not get out of a parallel loop.
+            if isinstance(stmt, For) and stmt.parallel and not any(
+                    isinstance(inner, (Check, Call)) for inner in self.plan.statements(stmt.body)):
                 sums = [k for k in self.plan.carried[stmt] if not stmt.carries[k].type.shape]
                 # Numba would widen a sum of narrow integers, and knows no sum of truth values.
                 partial = [stmt.carries[k] for k in sums if not self._adds_once(stmt, k)]

@@ -630,3 +630,18 @@ def test_text_does_not_depend_on_the_order_of_sets():
                             cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONHASHSEED": seed}).stdout
              for seed in ("1", "2")}
     assert len(texts) == 1 and "def logistic_map_vjp" in texts.pop()
+
+
+def test_a_view_is_made_contiguous_before_it_is_reshaped():
+    f = func("f", {"a": MATRIX}, lambda a: [ops.reshape(ops.transpose(a, axes=(1, 0)), shape=(N * M,))])
+    assert "np.ascontiguousarray(a.T).reshape(" in source(f)
+    agrees(f, np.arange(6.0).reshape(2, 3))
+    agrees(f, np.arange(6.0).reshape(2, 3), compiled=True)
+
+
+def test_a_loop_that_may_raise_is_not_parallel():
+    def step(i, y):
+        check(i < int_const(2), "ValueError", "too far")
+        return [put(y, 1.0, i)]
+    f = func("f", {"x": VECTOR}, lambda x: for_loop(ZERO, size_value(N), [const(0.0, VECTOR)], step, parallel=True))
+    assert "prange" not in source(f, parallel=True)
