@@ -48,11 +48,7 @@ def fast_path(spec: Specialisation) -> Callable[..., Any] | None:
 
 def _parallel_table(spec: Specialisation) -> EntryTable | None:
     compiled = spec.parallel_entry()
-    if compiled is None:
-        return None
-    table = new_table(spec)
-    table.put(compiled)
-    return table
+    return None if compiled is None else new_table(spec, compiled)
 
 
 def _has_parallel_loops(block: Block) -> bool:
@@ -61,10 +57,10 @@ def _has_parallel_loops(block: Block) -> bool:
     return any(isinstance(s, For) for s in block.stmts)
 
 
-def new_table(spec: Specialisation) -> EntryTable:
-    """A dispatcher that holds this specialisation alone."""
+def new_table(spec: Specialisation, compiled: Any = None) -> EntryTable:
+    """A dispatcher that holds one compiled version of this specialisation alone."""
     table = EntryTable(spec.entry.py_func, targetoptions={"nopython": True, "nogil": True, "error_model": "numpy"})
-    table.put(spec.compiled)
+    table.put(spec.compiled if compiled is None else compiled)
     return table
 
 

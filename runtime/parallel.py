@@ -21,6 +21,7 @@ from .log import logger
 
 LONG = 4e-4         # seconds: a serial call of this length may gain more than threads cost
 PATIENCE = 2        # such calls before the parallel version is compiled
+LARGE = 20_000      # elements: smaller calls are never parallel, however long they seem on a busy machine
 
 _state = {"forked": False}
 if hasattr(os, "register_at_fork"):
@@ -51,7 +52,7 @@ def adaptive(serial: Callable[..., Any], make_parallel: Callable[[], Callable[..
         nonlocal parallel, threshold, long_calls
         if parallel is not None and len(args) > big and args[big].size >= threshold and not _state["forked"]:
             return parallel(*args)
-        if long_calls > PATIENCE:
+        if long_calls > PATIENCE or len(args) <= big or args[big].size < LARGE:
             return serial(*args)
         start = perf_counter()
         result = serial(*args)
@@ -60,7 +61,7 @@ def adaptive(serial: Callable[..., Any], make_parallel: Callable[[], Callable[..
             if long_calls == PATIENCE and not _state["forked"]:
                 long_calls += 1
                 parallel = make_parallel()
-                threshold = args[big].size // 2
+                threshold = max(LARGE, args[big].size // 2)
                 logger.debug("calls on %d elements or more are parallel", threshold)
         return result
 
