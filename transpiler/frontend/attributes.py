@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import types
@@ -13,10 +14,11 @@ from ..errors import did_you_mean, error
 from ..ir import dims
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, find_spelling
-from .captures import LIBRARIES
 from .environment import MISSING
 from .guards import Access
 from .values import (
+    HEAP_TYPE,
+    LIBRARIES,
     ArrayMethod,
     ArrayRef,
     BoundMethod,
@@ -63,11 +65,13 @@ def get_attribute(it: Interpreter, value: Any, name: str) -> Any:
     if isinstance(value, (OuterList, OuterDict)) and name in MUTATORS:
         raise RuleError(f"`.{name}` changes a list or dict from outside of the function, which is not supported",
                         code="E126", kind=NotImplementedError, help="make a new one and return it")
-    if isinstance(value, type):
+    if isinstance(value, type) and not isinstance(value, enum.EnumMeta):
         found = class_attribute(it, value, name, None, missing=MISSING)
         if found is not MISSING:
             return found
         return from_numpy(it.native(getattr, value, name))
+    if isinstance(value, enum.EnumMeta):
+        return it.native(getattr, value, name)
     return _object_attribute(it, value, name)
 
 
@@ -218,7 +222,8 @@ def _object_attribute(it: Interpreter, value: Any, name: str) -> Any:
         if isinstance(value, tuple) and name not in ("_replace", "_asdict", "_make") and isinstance(
                 found, (property, types.FunctionType, classmethod)):
             return _from_class(it, kind, name, value, MISSING)
-        return from_numpy(it.native(getattr, value, name))
+        result = it.native(getattr, value, name)
+        return from_numpy(result) if isinstance(result, np.ndarray) else result
     if isinstance(found, (property, functools.cached_property)) and name not in own:
         return _from_class(it, kind, name, value, MISSING)
     if name not in own and isinstance(found, (types.FunctionType, classmethod, staticmethod)):
@@ -275,12 +280,16 @@ def _bind(it: Interpreter, found: Any, base: type, cls: type, name: str, receive
             return BoundMethod(found, receiver)
     if isinstance(found, types.MemberDescriptorType):       # a slot
         return missing
+    if hasattr(type(found), "__get__") and not isinstance(found, (types.FunctionType, type)) and not isinstance(
+            receiver, Instance):
+        owner = cls if receiver is None else receiver        # a descriptor of its own kind
+        return it.captures.take(it.native(getattr, owner, name), Access(owner, (("attr", name),)))
     return it.captures.take(found, Access(base, (("attr", name),)))
 
 
 def _is_python(cls: type) -> bool:
     """Made by a class statement."""
-    return bool(cls.__flags__ & (1 << 9))
+    return bool(cls.__flags__ & HEAP_TYPE)
 
 
 def _super_attribute(it: Interpreter, value: Super, name: str) -> Any:

@@ -18,6 +18,7 @@ from ..ops.spelling import find_spelling
 from .environment import MISSING, Frame, scope_of
 from .guards import Access
 from .values import (
+    HEAP_TYPE,
     ArrayMethod,
     ArrayRef,
     BoundMethod,
@@ -403,7 +404,7 @@ def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[st
     if dataclasses.is_dataclass(cls) and "__init__" in vars(cls) and getattr(
             vars(cls)["__init__"], "__qualname__", "").endswith("__init__") and _is_generated(vars(cls)["__init__"]):
         return _construct_dataclass(it, cls, args, kwargs)
-    if not cls.__flags__ & (1 << 9) or cls.__module__.partition(".")[0] in NATIVE_CLASSES:
+    if not cls.__flags__ & HEAP_TYPE or cls.__module__.partition(".")[0] in NATIVE_CLASSES:
         if not (is_static(args) and is_static(kwargs)):
             raise RuleError(f"{cls.__name__}(...) of run-time values is not supported", code="E202",
                             kind=NotImplementedError)

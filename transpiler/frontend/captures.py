@@ -19,14 +19,12 @@ from ..ir.nodes import Var
 from ..ir.types import Type
 from ..ops.spelling import Weak
 from .guards import Access, Assumptions, Capture, StaticGuard
-from .values import ArrayRef, Leaf, OuterDict, OuterList, from_numpy
+from .values import LIBRARIES, ArrayRef, Leaf, OuterDict, OuterList, from_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONSTANTS = (bool, int, str, bytes, type(None), type(Ellipsis), range, slice, np.dtype, frozenset)
-LIBRARIES = ("numpy", "scipy", "math", "cmath", "builtins", "functools", "operator", "itertools", "dataclasses",
-             "typing", "collections", "gradsmith", "numba")
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str | None:

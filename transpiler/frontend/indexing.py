@@ -22,7 +22,7 @@ from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, broadcast_together, cast, python_type, static_array
 from .iteration import DimRange, Iterator, iterate
-from .values import ArrayRef, Instance, Masked, View, from_numpy, is_scalar, is_static, to_python, type_of
+from .values import ArrayRef, Instance, Masked, View, from_numpy, is_object, is_scalar, is_static, to_python, type_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -36,10 +36,11 @@ def get_item(it: Interpreter, value: Any, key: Any) -> Any:
         if key in ((), Ellipsis):
             return value
         return _array_item(it, ArrayRef(value), key)
-    if isinstance(value, Instance):
+    if is_object(value):
         found = it.find_special(value, "__getitem__")
         if found is not None:
             return it.call(found, (key,), {})
+    if isinstance(value, Instance):
         raise RuleError(f"{value.cls.__name__!r} object is not subscriptable", kind=TypeError, code="E312")
     if python_type(value) is not None:
         raise RuleError(f"{type_of(value).__name__!r} object is not subscriptable", kind=TypeError, code="E312")

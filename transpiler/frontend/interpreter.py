@@ -8,6 +8,7 @@ Python's builtins are in files of their own, as functions that take the interpre
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -33,14 +34,15 @@ from .values import (
     KNOWN_SIZE,
     ArrayRef,
     FunctionView,
-    Instance,
     Leaf,
     Masked,
     from_numpy,
     is_static,
     to_python,
+    type_of,
 )
 
+UNNAMED = re.compile(r"t(_\d+)?")
 MAX_DEPTH = 150               # nested calls of user functions
 MAX_STEPS = 200_000           # statements of one trace: beyond, an unrolled loop is taken to be endless
 
@@ -183,8 +185,8 @@ class Interpreter:
         return self.sizes.get(x.value) if isinstance(x, Weak) and isinstance(x.value, Var) else None
 
     def dimension(self, x: Any, what: str = "a shape's entry", signed: bool = False) -> Any:
-        """An int as a dimension (not negative, unless it is `signed`): of sizes and arguments where it is made of them, else named after the
-        scalar that holds it, which is checked when the function runs."""
+        """An int as a dimension, not negative unless it is `signed`: made of sizes and arguments where it follows
+        from them, else named after the scalar that holds it, which is checked when the function runs."""
         if isinstance(x, (int, np.integer)):
             return int(x)
         size = self.as_dim(x)
@@ -382,14 +384,23 @@ class Interpreter:
         self.at(loc)
         return call_value(self, callee, tuple(args), dict(kwargs))
 
+    def name_after(self, name: str, value: Any) -> None:
+        """What is assigned to a variable is called after it in the generated code, unless it has a name already.
+
+        Ints keep theirs: sizes may be named after them.
+        """
+        held = value.value if isinstance(value, (ArrayRef, Weak)) else value
+        if isinstance(held, Var) and held.type != I64 and UNNAMED.fullmatch(held.name) and name.strip("_"):
+            held.name = self.names.fresh(name)
+
     def returned_to(self, loc: Location | None) -> None:
         """A call is over: what comes next belongs to the caller's line."""
         self.at(loc)
 
-    def find_special(self, receiver: Instance, name: str) -> Any | None:
-        """The bound special method of an object's class, or None."""
+    def find_special(self, receiver: Any, name: str) -> Any | None:
+        """The bound special method of an object's class, where that is written in Python, or None."""
         from .attributes import class_attribute
-        return class_attribute(self, receiver.cls, name, receiver, missing=None)
+        return class_attribute(self, type_of(receiver), name, receiver, missing=None)
 
     def subtrace(self, callee: Any, args: Sequence[Any], kwargs: dict[str, Any],
                  name: str | None = None) -> tuple[Func, Structure, tuple[Value, ...]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator as PythonIterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import error
 from ..ir.dims import DimExpr
 from ..ops.base import RuleError
 from ..ops.spelling import python_type
 from .guards import Unify
-from .values import ArrayRef, Instance, Masked, is_scalar, type_of
+from .values import ArrayRef, Instance, Masked, is_object, is_scalar, type_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -48,13 +50,13 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
     if isinstance(value, Masked):
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
-    if isinstance(value, Instance):
-        return _instance_items(it, value)
+    if is_object(value):
+        return _object_items(it, value)
     if is_scalar(value) or python_type(value) is not None:
         raise RuleError(f"{type_of(value).__name__!r} object is not iterable", kind=TypeError, code="E312")
     from .values import from_numpy
     items = it.native(iter, value)
-    return [from_numpy(v) for v in it.native(list, items)]
+    return [from_numpy(v) if isinstance(v, np.ndarray) else v for v in it.native(list, items)]
 
 
 def lazily(it: Interpreter, value: Any) -> Any:
@@ -98,11 +100,16 @@ def _rows(it: Interpreter, ref: ArrayRef) -> list[Any]:
     return [get_item(it, ref, k) for k in range(known_length(it, ref.shape[0]))]
 
 
-def _instance_items(it: Interpreter, value: Instance) -> list[Any]:
+def _object_items(it: Interpreter, value: Any) -> list[Any]:
     found = it.find_special(value, "__iter__")
     if found is not None:
         return iterate(it, it.call(found, (), {}))
-    raise RuleError(f"{value.cls.__name__!r} object is not iterable", kind=TypeError, code="E312")
+    get, count = it.find_special(value, "__getitem__"), it.find_special(value, "__len__")
+    if get is not None and count is not None:
+        return [it.call(get, (k,), {}) for k in range(it.static_int(it.call(count, (), {}), "a length"))]
+    if not isinstance(value, Instance):
+        return it.native(list, value)
+    raise RuleError(f"{type_of(value).__name__!r} object is not iterable", kind=TypeError, code="E312")
 
 
 def length(it: Interpreter, value: Any) -> Any:
@@ -114,7 +121,7 @@ def length(it: Interpreter, value: Any) -> Any:
         if value.step == 1 and isinstance(value.start, (int, DimExpr)) and isinstance(value.stop, (int, DimExpr)):
             return dims.maximum(value.stop - value.start, 0)
         return len(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
-    if isinstance(value, Instance):
+    if is_object(value):
         found = it.find_special(value, "__len__")
         if found is not None:
             return it.call(found, (), {})

@@ -22,7 +22,7 @@ from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast, python_type
 from .errors import run_time_control
-from .values import ArrayRef, Instance, Masked, from_numpy, is_static, to_python, type_of
+from .values import ArrayRef, Instance, Masked, from_numpy, is_object, is_static, to_python, type_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -77,7 +77,7 @@ def is_weak_number(x: Any) -> bool:
 
 def binary(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     """`a op b`, with the location set by the caller."""
-    if isinstance(a, (Instance, Masked)) or isinstance(b, (Instance, Masked)):
+    if is_object(a) or is_object(b) or isinstance(a, Masked) or isinstance(b, Masked):
         return _special(it, op, a, b)
     if is_numpy(a) or is_numpy(b):
         if is_static(a) and is_static(b):
@@ -93,13 +93,15 @@ def binary(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
 def _special(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     """Python's protocol of special methods."""
     for receiver, other, name in ((a, b, f"__{op.name}__"), (b, a, f"__{REFLECTED.get(op.name, 'r' + op.name)}__")):
-        if not isinstance(receiver, Instance):
+        if not is_object(receiver):
             continue
         found = it.find_special(receiver, name)
         if found is not None:
             result = it.call(found, (other,), {})
             if result is not NotImplemented:
                 return result
+    if not isinstance(a, (Instance, Masked)) and not isinstance(b, (Instance, Masked)) and is_static((a, b)):
+        return from_numpy(it.native(op.python, to_python(a), to_python(b)))
     if op.name in ("eq", "ne"):
         if isinstance(a, Instance) and isinstance(b, Instance) and a.cls is b.cls and hasattr(
                 a.cls, "__dataclass_fields__"):
@@ -204,7 +206,7 @@ def check_divisor(b: Any, kinds: tuple[Any, ...]) -> None:
 
 
 def unary(it: Interpreter, op: Operator, x: Any) -> Any:
-    if isinstance(x, Instance):
+    if is_object(x):
         found = it.find_special(x, f"__{op.name}__")
         if found is not None:
             return it.call(found, (), {})
@@ -232,7 +234,7 @@ def unary(it: Interpreter, op: Operator, x: Any) -> Any:
 
 def compare(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     """One comparison; a bool where it can be decided."""
-    if isinstance(a, (Instance, Masked)) or isinstance(b, (Instance, Masked)):
+    if is_object(a) or is_object(b) or isinstance(a, Masked) or isinstance(b, Masked):
         return _special(it, op, a, b)
     if is_static(a) and is_static(b) and not _is_opaque(a) and not _is_opaque(b):
         return from_numpy(it.native(op.python, to_python(a), to_python(b)))
@@ -310,8 +312,8 @@ def truth(it: Interpreter, x: Any, what: str) -> bool:
             return not zero
     if isinstance(x, (ArrayRef, Masked)):
         return _array_truth(it, x, what)
-    if isinstance(x, Instance):
-        return _instance_truth(it, x, what)
+    if is_object(x):
+        return _object_truth(it, x, what)
     if isinstance(x, Weak):
         it.demand(x)
         x = x.value
@@ -343,17 +345,17 @@ def _array_truth(it: Interpreter, x: Any, what: str) -> bool:
                     kind=ValueError, code="E310", help="select elementwise with np.where(condition, a, b)")
 
 
-def _instance_truth(it: Interpreter, x: Instance, what: str) -> bool:
+def _object_truth(it: Interpreter, x: Any, what: str) -> bool:
     for name in ("__bool__", "__len__"):
         found = it.find_special(x, name)
         if found is not None:
             return truth(it, it.call(found, (), {}), what)
-    return True
+    return True if isinstance(x, Instance) else bool(it.native(bool, x))
 
 
 def contains(it: Interpreter, item: Any, container: Any) -> bool:
     """`item in container`."""
-    if isinstance(container, Instance):
+    if is_object(container):
         found = it.find_special(container, "__contains__")
         if found is not None:
             return truth(it, it.call(found, (item,), {}), "`in`")

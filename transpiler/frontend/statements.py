@@ -112,6 +112,7 @@ def store_name(it: Interpreter, name: str, value: Any, node: Any, frame: Frame) 
     owner = frame.owner_of(name)
     if owner is not None:
         owner.variables[name] = value
+        it.name_after(name, value)
         return
     what = "a global" if frame.cells_of(name) is None else "a variable of an enclosing function that runs no more"
     raise error("E126", f"rebinding `{name}`, {what}, is not supported", frame.location(node),

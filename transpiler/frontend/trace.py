@@ -179,8 +179,10 @@ class _Attempt:
             return tuple(self.abstract(v, f"{name}_{k}") for k, v in enumerate(value))
         if isinstance(value, list):
             return OuterList(self.abstract(v, f"{name}_{k}") for k, v in enumerate(value))
-        if type(value) is dict:
-            return OuterDict({k: self.abstract(v, f"{name}_{k}") for k, v in value.items()})
+        if isinstance(value, dict):
+            made = OuterDict({k: self.abstract(v, f"{name}_{k}") for k, v in value.items()})
+            made.cls = type(value)
+            return made
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if hasattr(value, f.name)}
             if any(leaves_of(v) for v in own.values()):

@@ -17,8 +17,6 @@ from ..ir.nodes import Const, Value, Var
 from ..ops.spelling import Weak, as_value, python_type
 from .values import ArrayRef, Instance, Masked, OuterDict, OuterList
 
-PLAIN = {OuterList: list, OuterDict: dict}
-
 
 @dataclass(frozen=True)
 class LeafNode:
@@ -98,9 +96,10 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
         kind = "namedtuple" if hasattr(value, "_fields") else "tuple"
         return _node(kind, type(value), (), value, leaves)
     if isinstance(value, list):
-        return _node("list", PLAIN.get(type(value), type(value)), (), value, leaves)
+        return _node("list", list if isinstance(value, OuterList) else type(value), (), value, leaves)
     if isinstance(value, dict):
-        return _node("dict", PLAIN.get(type(value), type(value)), tuple(value), value.values(), leaves)
+        cls = value.cls if isinstance(value, OuterDict) else type(value)
+        return _node("dict", cls, tuple(value), value.values(), leaves)
     return StaticNode(value)
 
 
@@ -177,7 +176,8 @@ def _build(node: Structure, pending: Iterator[Any], leaf: Callable[[LeafNode, An
         if node.cls is dict:
             return dict(zip(node.keys, parts))
         made: Any = node.cls.__new__(node.cls)             # type: ignore[call-overload]
-        dict.update(made, zip(node.keys, parts))
+        for key, part in zip(node.keys, parts):
+            made[key] = part
         return made
     if node.kind == "namedtuple":
         return node.cls._make(parts)               # type: ignore[attr-defined]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .environment import Frame
     from .source import FunctionSource
 
+HEAP_TYPE = 1 << 9        # of `type.__flags__`: made by a class statement
 _serials = itertools.count()
 KNOWN_SIZE = 256          # arrays of at most this many elements are computed while transpiling when they can be
 
@@ -184,7 +185,9 @@ class OuterList(list):  # type: ignore[type-arg]
 
 
 class OuterDict(dict):  # type: ignore[type-arg]
-    """A dict that belongs to the caller or to the surroundings of the function."""
+    """A dict that belongs to the caller or to the surroundings of the function; `cls` is what it is there."""
+
+    cls: type = dict
 
 
 @dataclass(eq=False)
@@ -270,6 +273,19 @@ def is_runtime(x: Any) -> bool:
 
 
 OPAQUE = (Instance, Closure, BoundMethod, ArrayMethod, Partial, Super, TransformValue)
+
+
+LIBRARIES = ("numpy", "scipy", "math", "cmath", "builtins", "functools", "operator", "itertools", "dataclasses",
+             "typing", "collections", "gradsmith", "numba", "enum", "abc", "types")
+
+
+def is_object(x: Any) -> bool:
+    """An object of a class that the user wrote: its special methods are code to interpret."""
+    if isinstance(x, Instance):
+        return True
+    kind = type(x)
+    return bool(kind.__flags__ & HEAP_TYPE) and not isinstance(x, (type, tuple, list, dict, str, int, float)) and (
+        kind.__module__.partition(".")[0] not in LIBRARIES)
 
 
 def is_static(x: Any) -> bool:

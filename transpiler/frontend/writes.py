@@ -110,7 +110,7 @@ def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> N
 def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, masked: Masked, operand: Any) -> None:
     """`x[mask] op= number` with a mask known at run time."""
     check_writable(it, ref)
-    if isinstance(operand, (list, tuple)) or isinstance(operand, ArrayRef) and operand.rank:
+    if isinstance(operand, (list, tuple)) or (isinstance(operand, ArrayRef) and operand.rank):
         raise error("E311", "updating through a mask that is known only at run time takes a number", it.here,
                     help="use np.where(mask, a, b)")
     new = fitted(it, binary(it, op, ArrayRef(masked.array), operand), ref.dtype, ref.shape)

@@ -1,6 +1,7 @@
 """Values from outside: read at call time where they are numbers or arrays, guarded where they are not."""
 
 import dataclasses
+import enum
 import functools
 from typing import NamedTuple
 
@@ -287,3 +288,78 @@ def test_private_names():
             return self.__key * x
 
     check(Secret().open, X)
+
+
+class Vector:
+    def __init__(self, *parts):
+        self.parts = list(parts)
+
+    def __getitem__(self, k):
+        return self.parts[k]
+
+    def __len__(self):
+        return len(self.parts)
+
+    def __add__(self, other):
+        return Vector(*(a + b for a, b in zip(self, other)))
+
+    def __rmul__(self, factor):
+        return Vector(*(factor * a for a in self.parts))
+
+    def __eq__(self, other):
+        return len(self) == len(other)
+
+    def __bool__(self):
+        return len(self) > 1
+
+
+def test_special_methods_of_outer_objects():
+    v = Vector(1.0, 2.0)
+
+    def f(x):
+        w = v + 2.0 * v
+        return w[0] * x, w[1], len(v), v == w, bool(v), [p * 2 for p in v], v[1] * x
+
+    found = check(f, X)
+    v.parts[1] = 5.0
+    np.testing.assert_array_equal(run(found)[-1], 5.0 * X)
+
+
+class Mode(enum.Enum):
+    FAST = "fast"
+    SLOW = 2.0
+
+
+def test_enumerations():
+    def f(x, mode):
+        if mode is Mode.FAST or mode == Mode.FAST:
+            return x
+        return x * Mode.SLOW.value
+
+    check(f, X, Mode.FAST)
+    check(f, X, Mode.SLOW)
+
+
+def test_lists_in_dicts_stay_the_same_lists():
+    def f(x):
+        groups = {"a": [], "b": []}
+        for key, items in groups.items():
+            items.append(x)
+            items.append(key)
+        for items in [groups["a"], *groups.values()]:
+            items.extend([1])
+        return groups
+
+    check(f, X)
+
+
+def test_variables_keep_their_names():
+    def f(x):
+        shifted = x + 1.0
+        scale: float = np.sum(shifted)
+        unused_alias = shifted
+        total = unused_alias * scale
+        return total
+
+    names = [stmt.targets[0].name for stmt in traced(f, X).func.body.stmts]
+    assert names == ["shifted", "scale", "total"] or set(names) >= {"shifted", "scale", "total"}

@@ -31,7 +31,7 @@ def test_assignments():
         u: float = 2.0
         v = (w := u * 2) + w
         first, *middle, last = range(5)
-        return s * t + v, b, first, middle, last
+        return s * t + v, a, b, first, middle, last
 
     check(f, X)
 
@@ -134,7 +134,7 @@ def test_comprehensions_and_generators():
     def f(x):
         n = 10
         squares = [v * v + n for v in x if True]
-        table = {k: v for k, v in zip("abc", x)}
+        table = {k: 2 * v for k, v in zip("abc", x)}
         nested = [i * j for i in range(3) for j in range(i)]
         grid = [[x[i] * j for j in range(2)] for i in range(2)]
         total = sum(v for v in x)
@@ -148,7 +148,7 @@ def test_comprehensions_and_generators():
 def test_comprehension_variables_stay_inside():
     def f(x):
         i = 7
-        y = [i for i in range(3)]
+        y = [i * i for i in range(3)]
         z = [last := j for j in range(3)]
         return i, y, z, last, x
 
@@ -398,6 +398,7 @@ def test_assert_and_raise_are_located():
 def test_with_errstate_and_imports():
     def f(x):
         import math as m
+
         from numpy import exp
         with np.errstate(all="ignore"):
             y = exp(x) * m.pi
