@@ -186,7 +186,7 @@ class LogAbsDet(ToNumber):
         (a,) = args
         return [times(over_matrix(ct, a.shape), matrix_transpose(ops.inv(a)), singular=True)]
 
-    def kernel(self, types: Sequence[Type], params: Any) -> str:  # type: ignore[override]
+    def kernel(self, types: Sequence[Type], params: Any) -> str:
         return super().kernel(types, params) + "[1]"
 
     def stablehlo(self, h: Any, a: Any) -> Any:
@@ -202,7 +202,7 @@ class SignDet(NoGradient, ToNumber):
     def reference(self, a: Any) -> Any:
         return np.linalg.slogdet(a)[0]
 
-    def kernel(self, types: Sequence[Type], params: Any) -> str:  # type: ignore[override]
+    def kernel(self, types: Sequence[Type], params: Any) -> str:
         return super().kernel(types, params) + "[0]"
 
     def stablehlo(self, h: Any, a: Any) -> Any:

@@ -86,7 +86,7 @@ class Gather(Linear):
         places = numpy_places(x, indices, axes)
         return np.transpose(x, (*axes, *rest_of(x.ndim, axes)))[places]
 
-    def transpose(self, ct: Value, x: Value, *indices: Value, axes: Axes) -> Into:  # type: ignore[override]
+    def transpose(self, ct: Value, x: Value, *indices: Value, axes: Axes) -> Into:
         return Into(lambda adjoint: ops.scatter_add(adjoint, ct, *indices, axes=axes))
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: Axes, **params: Any) -> Value:

@@ -172,7 +172,7 @@ class Load(Linear):
     def reference(self, x: Any, *scalars: Any, index: Index) -> Any:
         return x[numpy_index(x.shape, scalars, index)]
 
-    def transpose(self, ct: Value, x: Value, *scalars: Value, index: Index) -> Into:  # type: ignore[override]
+    def transpose(self, ct: Value, x: Value, *scalars: Value, index: Index) -> Into:
         return Into(lambda adjoint: ops.add_at(adjoint, ct, *scalars, index=index))
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, index: Index, **params: Any) -> Value:

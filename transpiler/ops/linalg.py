@@ -172,11 +172,11 @@ class TriangularSolve(Solving):
         d_b = ops.triangular_solve(a, ct, lower=lower, transposed=not transposed, unit_diagonal=unit_diagonal)
         if not wanted[0]:
             return [None, d_b]
-        pair = (result, d_b) if transposed else (d_b, result)
-        d_a = outer(*pair, b.rank == a.rank)
+        left, right = (result, d_b) if transposed else (d_b, result)
+        d_a = outer(left, right, b.rank == a.rank)
         return [-triangle(d_a, lower=lower, diagonal=0.0 if unit_diagonal else 1.0), d_b]
 
-    def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:  # type: ignore[override]
+    def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:
         name = "stacked_solve_triangular" if types[0].rank == 3 else self.routine
         return f"{name}({{0}}, {{1}}, {params['lower']}, {params['transposed']}, {params['unit_diagonal']})"
 

@@ -107,7 +107,7 @@ class MatrixOp(Op):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any:
         return self(*batch_all(args, batched), **params)
 
-    def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:  # type: ignore[override]
+    def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:
         operands = ", ".join([*(f"{{{k}}}" for k in range(len(types))), *map(str, params.values())])
         return f"{'stacked_' if types[0].rank == 3 else ''}{self.routine}({operands})"
 

@@ -29,7 +29,7 @@ class Norm(Reduction):
     name, masks = "norm", True
     cost = 2
 
-    def infer(self, x: Type, *, axes: tuple[int, ...], order: float) -> Type:  # type: ignore[override]
+    def infer(self, x: Type, *, axes: tuple[int, ...], order: float) -> Type:
         if x.kind != "f":
             raise RuleError(f"norm of {x}", kind=TypeError, code="E309")
         if not order or not np.isfinite(order):

@@ -154,7 +154,7 @@ class DotGeneral(Op):
         at = depth if batched[0] else depth + a.rank - len(ca) - depth
         return ops.transpose(found, axes=(at, *(k for k in range(found.rank) if k != at)))
 
-    def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:  # type: ignore[override]
+    def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:
         a, b = types
         (ca,), (cb,) = params["contract"]
         if params["batch"][0]:

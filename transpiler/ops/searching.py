@@ -52,7 +52,7 @@ class SearchSorted(NoGradient, Op):
             return ops.searchsorted(a, v, side=side, stack=0)
         return ops.searchsorted(*batch_all(args, batched), side=side, stack=stack + 1)
 
-    def expand(self, a: Value, v: Value, *, side: str, stack: int = 0, **params: Any) -> Value:  # type: ignore[override]
+    def expand(self, a: Value, v: Value, *, side: str, stack: int = 0, **params: Any) -> Value:
         if not v.rank:
             return _place(a, v, (), side)
         everywhere = (At(),) * v.rank

@@ -45,7 +45,7 @@ class Skew(Linear):
                     result[..., i, j] = x[..., row, j]
         return result
 
-    def transpose(self, ct: Value, x: Value, *, size: Any, down: bool) -> Value:  # type: ignore[override]
+    def transpose(self, ct: Value, x: Value, *, size: Any, down: bool) -> Value:
         return ops.skew(ct, size=x.shape[-2], down=not down)
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Value:
