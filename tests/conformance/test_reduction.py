@@ -131,6 +131,30 @@ def test_median(dtype):
     assert_conforms(np.median, np.array([[1.0, np.inf, 2.0], [np.inf, np.inf, 0.0]]), axis=1)
 
 
+@pytest.mark.parametrize("function", [np.quantile, np.percentile], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64"])
+def test_quantiles(function, dtype):
+    scale = 100 if function is np.percentile else 1
+    for shape in ((), (1,), (5,), (2, 3), (2, 3, 4)):
+        for axis, keepdims in itertools.product((None, *range(-len(shape), len(shape))), (False, True)):
+            for q in (0, 0.25, 0.5, 0.3, 1, [0.1, 0.9]):
+                q = [v * scale for v in q] if isinstance(q, list) else q * scale
+                assert_conforms(function, array(shape, dtype), q, axis=axis, keepdims=keepdims, rtol=1e-5)
+    for method in ("lower", "higher"):
+        assert_conforms(function, array((5,), dtype), 0.3 * scale, method=method)
+    assert_conforms(function, np.array([1.0, np.nan, 2.0]), 0.5 * scale)
+    assert_conforms(function, array((3,)), 2.0 * scale)
+
+
+def test_nanmedian():
+    x = array((3, 4))
+    x[0, 1] = x[1, 1] = x[2, 1] = x[2, 3] = np.nan
+    for axis, keepdims in itertools.product((None, 0, 1, -1), (False, True)):
+        assert_conforms(np.nanmedian, x, axis=axis, keepdims=keepdims)
+        assert_conforms(np.nanmedian, array((3, 4), "int32"), axis=axis, keepdims=keepdims)
+    assert_conforms(np.nanmedian, np.array([np.nan, 2.0]))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float32"])
 def test_ptp_and_count(dtype):
     for axis, keepdims in itertools.product((None, 0, -1), (False, True)):

@@ -72,6 +72,19 @@ def test_named_sizes_are_worked_out():
     assert (n, m) == result_shape(np.roll, (n, m), 1, axis=0)
 
 
+def test_sizes():
+    n = symbol("n")
+
+    def body(x):
+        assert (n, 3) == find_spelling(np.shape)(x)
+        assert 2 == find_spelling(np.ndim)(x)
+        assert n * 3 == find_spelling(np.size)(x)
+        assert n == find_spelling(np.size)(x, 0)
+        return (x,)
+
+    build_func("f", [("x", Type("float64", (n, 3)))], body)
+
+
 @pytest.mark.parametrize("function", [np.squeeze, np.ndarray.squeeze])
 def test_squeeze(function):
     for shape in ((), (1,), (2, 1, 3), (1, 1), (1, 2, 1)):
@@ -226,6 +239,12 @@ def test_rows_of_an_array():
         assert_conforms(function, x, names=False)
     with pytest.raises(RuleError, match="a sequence of arrays is needed"):
         spelled_call(np.vstack, x, named=True)
+
+
+@pytest.mark.skipif(not hasattr(np, "unstack"), reason="np.unstack came with NumPy 2.1")
+def test_unstack():
+    for axis in (0, 1, -1):
+        assert_conforms(np.unstack, array((2, 3, 4)), axis=axis, names=False)
 
 
 def test_block():

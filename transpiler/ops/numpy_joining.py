@@ -150,6 +150,20 @@ def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "x
 # splitting
 
 
+def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Value, ...]:
+    """The arrays along an axis, whose size must be known."""
+    value = as_value(x)
+    return tuple(rows_of(ops.transpose(value, axes=_first(axis_of(axis, value.rank), value.rank))))
+
+
+def _first(axis: int, rank: int) -> tuple[int, ...]:
+    return (axis, *(k for k in range(rank) if k != axis))
+
+
+if hasattr(np, "unstack"):      # since NumPy 2.1
+    spelled(np.unstack)(unstack)
+
+
 def _split(ary: Any, sections: Any, axis: Any, exact: bool) -> list[Value]:
     x = as_value(ary)
     along = axis_of(axis, x.rank)

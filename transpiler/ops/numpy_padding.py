@@ -15,9 +15,10 @@ from .base import RuleError
 from .families import broadcast_to
 from .numpy_creation import linspace
 from .numpy_reductions import extremum
+from .quantiles import median
 from .shape import part
 from .spelling import as_value, axis_of, cast, spelled, static_int
-from .statistics import mean, median
+from .statistics import mean
 
 
 def _widths(pad_width: Any, rank: int) -> list[tuple[Any, Any]]:

@@ -111,6 +111,23 @@ for _rank in (1, 2, 3):
     _spell_at_least(f"atleast_{_rank}d", _rank)
 
 
+@spelled(np.shape)
+def numpy_shape(a: Any) -> tuple[Any, ...]:
+    """Python ints, as far as they are known, else sizes."""
+    return as_value(a).shape
+
+
+@spelled(np.ndim)
+def ndim(a: Any) -> int:
+    return as_value(a).rank
+
+
+@spelled(np.size)
+def size(a: Any, axis: Any = None) -> Any:
+    x = as_value(a)
+    return product(x.shape[k] for k in axes_of(axis, x.rank))
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # the order of axes
 

@@ -1,4 +1,4 @@
-"""NumPy's statistics: mean, var, std, average, median, ptp and their NaN-skipping forms; SciPy's logsumexp."""
+"""NumPy's statistics: mean, var, std, average, ptp and their NaN-skipping forms; SciPy's logsumexp."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import check, const, size_value
-from ..ir.dims import bounds, product, same_size
+from ..ir.dims import product, same_size
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import RuleError
 from .families import broadcast_to
 from .numpy_reductions import extremum, keep_axes, log_sum_exp, masked, numpy_sum, without_nan
 from .options import dtype_name, is_given, is_true, refuse_out
-from .shape import slot
 from .spelling import as_value, axes_of, broadcast_together, cast, promote, spelled
 
 
@@ -144,36 +143,6 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Val
     refuse_out(out, "ptp")
     x = as_value(a)
     return extremum("max", x, axis, keepdims, None, True) - extremum("min", x, axis, keepdims, None, True)
-
-
-@spelled(np.median)
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Value:
-    """The middle of the sorted elements, or the mean of the two.  NaN if there is one.  Among equal elements the
-    derivative goes to the one that a stable sort puts there."""
-    refuse_out(out, "median")
-    x = _floating(as_value(a), None)
-    axes = axes_of(axis, x.rank)
-    kept = tuple(k for k in range(x.rank) if k not in axes)
-    left = tuple(x.shape[k] for k in kept)
-    count = product(x.shape[k] for k in axes)
-    if count == 0:
-        return keep_axes(const(np.nan, Type(x.dtype, left)), x, axes, is_true(keepdims))
-    if (bounds(count)[0] or 0) < 1:
-        check(ops.greater(size_value(count), 0), "ValueError", "np.median of an empty array")
-    rows = ops.reshape(ops.transpose(x, axes=(*kept, *axes)), shape=(*left, count))
-    ordered = ops.sort(rows, axis=rows.rank - 1)
-
-    last = rows.rank - 1
-    high = slot(ordered, last, count // 2)
-    if isinstance(count, int) and count % 2 == 1:
-        result = high
-    else:
-        result = (slot(ordered, last, (count - 1) // 2) + high) / 2
-        if not isinstance(count, int):
-            odd = ops.equal(ops.remainder(size_value(count), 2), 1)
-            result = ops.select(broadcast_to(odd, left), high, result)
-    largest = slot(ordered, last, count - 1)
-    return keep_axes(ops.select(ops.isnan(largest), np.nan, result), x, axes, is_true(keepdims))
 
 
 # ---------------------------------------------------------------------------------------------------------------
