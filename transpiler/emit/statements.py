@@ -7,6 +7,7 @@ a later one reads, and as one parallel assignment where there is none (`a, b = b
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -98,9 +99,7 @@ class Writer:
             case Check():
                 self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
                 self.depth += 1
-                self.line(f"raise {stmt.kind}({stmt.message!r})".replace("('", '("').replace("')", '")')
-                          if "'" not in stmt.message and '"' not in stmt.message else
-                          f"raise {stmt.kind}({stmt.message!r})", stmt.loc)
+                self.line(f"raise {stmt.kind}({_quoted(_placed(stmt.message, stmt.loc))})", stmt.loc)
                 self.depth -= 1
             case If():
                 self.branch(stmt)
@@ -336,3 +335,14 @@ def _negated(pred: ast.expr) -> ast.expr:
     return ast.UnaryOp(ast.Not(), pred)
 
 
+def _placed(message: str, loc: Location | None) -> str:
+    """The message with the user's line, which the compiled code cannot look up when it raises."""
+    if loc is None:
+        return message
+    text = (loc.source_line or "").strip()
+    return f"{message} [{os.path.basename(loc.file)}:{loc.line}{': ' + text if text else ''}]"
+
+
+def _quoted(text: str) -> str:
+    """A string literal in double quotes where that needs no escapes."""
+    return repr(text) if "'" in text or '"' in text else f'"{text}"' if repr(text)[1:-1] == text else repr(text)
