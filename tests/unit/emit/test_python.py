@@ -347,7 +347,7 @@ def test_check():
             return [get(x, k)]
     f = func("f", {"x": VECTOR, "k": I64}, body)
     text = emit(f, decorator=False)
-    assert '    if not k < n:\n        raise IndexError("index k is out of bounds")  # model.py:7\n' in text
+    assert '    if not k < n:\n        raise IndexError("index k is out of bounds [model.py:7]")  # model.py:7\n' in text
     agrees(f, np.arange(3.0), 1)
     with pytest.raises(IndexError, match="index k"):
         run(f, np.arange(3.0), 3)
