@@ -74,24 +74,31 @@ def jit(fun: Fun | None = None, *, source: str | None = None) -> Any:
 
 @_marked("grad")
 def grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         *, source: str | None = None) -> Any:
+         *, nan_check: bool = False, source: str | None = None) -> Any:
     """The gradient of a function that returns one number.
 
-    has_aux: `fun` returns (value, aux), the result is (gradient, aux).  holomorphic: a complex function of a complex
+    nan_check: a NaN in the result raises FloatingPointError naming the line that first made it.  has_aux: `fun` returns (value, aux), the result is (gradient, aux).  holomorphic: a complex function of a complex
     argument; the result is its complex derivative.  TypeError for arguments that are ints, bools or strings.
     """
     if fun is None:
-        return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+        return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, nan_check=nan_check,
+                                 source=source)
+    if nan_check:
+        from .nan_check import nan_checked
+        return nan_checked("grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
     return function("grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
 
 
 @_marked("value_and_grad")
 def value_and_grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
-                   holomorphic: bool = False, *, source: str | None = None) -> Any:
+                   holomorphic: bool = False, *, nan_check: bool = False, source: str | None = None) -> Any:
     """(value, gradient), or ((value, aux), gradient) with has_aux; see `grad`."""
     if fun is None:
         return functools.partial(value_and_grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic,
-                                 source=source)
+                                 nan_check=nan_check, source=source)
+    if nan_check:
+        from .nan_check import nan_checked
+        return nan_checked("value_and_grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
     return function("value_and_grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
 
 

@@ -329,6 +329,10 @@ _code("E606", "An argument of a type that is not supported", TypeError, """
 Arguments are numbers, NumPy arrays, and tuples, lists, dicts and dataclasses of them. Anything else is passed as a
 static argument (`static_argnums`).
 """)
+_code("E609", "A result that is not a number", FloatingPointError, """
+With `nan_check=True`, a result with a NaN raises this error instead. It names the operation that first made a NaN out
+of operands without one: in the value, or, where only the derivative is undefined, in the derivative of that line.
+""")
 _code("E608", "A fault in gradsmith", RuntimeError, """
 The code between two stages is not valid. This is a fault in gradsmith; please report it with the function.
 """)

@@ -6,7 +6,7 @@ Inputs are never written to, and results never share memory with them.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -23,24 +23,29 @@ class EvaluationError(Exception):
     """A value is not what its type says: an operation's `infer` and `reference` disagree, or the IR is invalid."""
 
 
-def evaluate(func: Func | Module, *args: Any, module: Module | None = None) -> tuple[Any, ...]:
-    """The results, as NumPy arrays and scalars.
+Watch = Callable[[Stmt, Sequence[Any], Sequence[Any]], None]
+
+
+def evaluate(func: Func | Module, *args: Any, module: Module | None = None,
+             watch: Watch | None = None) -> tuple[Any, ...]:
+    """The results, as NumPy arrays and scalars.  `watch` is called after each Let with the statement, its operands'
+    values and its results.
 
     Python numbers and lists among the arguments take the parameter's dtype; NumPy values must have it already.
     ValueError: the shapes do not suit the parameters.
     """
     if isinstance(func, Module):
-        return evaluate(func.main, *args, module=func)
+        return evaluate(func.main, *args, module=func, watch=watch)
     with np.errstate(all="ignore"):
-        results = _run(func, args, module)
+        results = _run(func, args, module, watch)
     return tuple(np.array(r) if isinstance(r, np.ndarray) else r for r in results)
 
 
-def _run(func: Func, args: Sequence[Any], module: Module | None) -> tuple[Any, ...]:
+def _run(func: Func, args: Sequence[Any], module: Module | None, watch: Watch | None = None) -> tuple[Any, ...]:
     if len(args) != len(func.params):
         raise TypeError(f"{func.name} takes {len(func.params)} arguments, not {len(args)}")
     values = [_argument(func, param, arg) for param, arg in zip(func.params, args)]
-    frame = _Frame(func, module, _sizes(func, values))
+    frame = _Frame(func, module, _sizes(func, values), watch)
     for param, value in zip(func.params, values):
         frame.bind(param, value, None)
     return frame.block(func.body)
@@ -92,8 +97,10 @@ def _frozen(value: Any) -> Any:
 class _Frame:
     """One call: its values and sizes."""
 
-    def __init__(self, func: Func, module: Module | None, shape_sizes: Mapping[str, int]) -> None:
+    def __init__(self, func: Func, module: Module | None, shape_sizes: Mapping[str, int],
+                 watch: Watch | None = None) -> None:
         self.func = func
+        self.watch = watch
         self.module = module
         self.shape_sizes = shape_sizes
         self.sizes = dict(shape_sizes)
@@ -160,8 +167,11 @@ class _Frame:
         match stmt:
             case Let():
                 self.bind_all(stmt.targets, self.let(stmt), stmt)
+                if self.watch is not None:
+                    self.watch(stmt, self.all_values(stmt.args), self.all_values(stmt.targets))
             case Call():
-                self.bind_all(stmt.targets, _run(self.callee(stmt), self.all_values(stmt.args), self.module), stmt)
+                self.bind_all(stmt.targets, _run(self.callee(stmt), self.all_values(stmt.args), self.module,
+                                                  self.watch), stmt)
             case Check():
                 if not self.value(stmt.pred):
                     raise getattr(builtins, stmt.kind)(stmt.message)
