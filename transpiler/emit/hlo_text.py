@@ -40,8 +40,6 @@ class Region:
     label: str | None = None
 
 
-Piece = "str | HloValue | Region"
-
 
 @dataclass(eq=False, slots=True)
 class Instruction:

@@ -6,7 +6,7 @@
     vjp(ct, args, result, wanted, **params)  a cotangent, None (zero) or `Into` for each argument
     batch(args, batched, **params)         the op over a leading batch axis of the arguments that are `batched`
     lowering                               how it becomes loops: see `Lowering`
-    stablehlo(h, args..., **params)        StableHLO, through an `emit.stablehlo.Printer`
+    stablehlo(h, args..., **params)        StableHLO, through an `emit.hlo_printer.Printer`
     samples()                              valid inputs: the laws in tests/ops run every rule on each
 
 An op with several results has `result_count > 1`; `result`, `ct` and the returns are then tuples.
@@ -182,6 +182,11 @@ class Op(ABC):
         Argument k fills the places `starts[a] + steps[a] * i` along result axis a; its own axes are result axes
         `axes`.  Places of no piece are `fill` (None: there are none).  None where this form does not fit.
         """
+        return None
+
+    def destination(self, types: Sequence[Type], /, **params: Any) -> Callable[[Sequence[Value]], list[Value]] | None:
+        """REINDEX of one argument, optional: the function from an element's index in the argument to its index in the
+        result, where each element goes to one place and that place is cheaper to find than where to read."""
         return None
 
     adds: bool = False          # SCATTER: adds to what is there, else replaces it

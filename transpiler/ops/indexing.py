@@ -361,7 +361,8 @@ class Write(Op):
                 along = h.op("multiply", h.iota(common, axis), h.constant(item.step, common))
                 first, axis = h.op("add", first, along), axis + 1
             arrays.append(first)
-        return h.scatter(x, h.reshape(v, region), arrays, tuple(range(len(items))), "add" if self.adds else "replace")
+        return h.scatter(x, h.reshape(v, region), arrays, tuple(range(len(items))), "add" if self.adds else "replace",
+                         unique=True)
 
     def samples(self) -> list[Sample]:
         return [sample(a, np.asarray(values_like(a, index_shape(i))), *map(np.int64, s), index=i)
