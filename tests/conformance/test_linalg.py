@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from conformance.evaluating import array, assert_conforms, spelled_call
 from conformance.slopes import gradient, hessian, numerical_gradient
 
@@ -52,6 +53,26 @@ def test_solve(dtype):
                         ((2, 3, 3), (2, 3, 4)), ((2, 1, 3, 3), (5, 3, 4)), ((0, 0), (0,)), ((3, 3), (3, 0)),
                         ((3, 3), (4,)), ((3, 3), (4, 3))):
         check(np.linalg.solve, regular(left, dtype), array(right, dtype, 1))
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("right", [(3,), (3, 2)], ids=str)
+def test_scipy_solvers(right, lower):
+    a, b = regular((3, 3)), array(right, seed=1)
+    for trans in (0, 1, "N", "T", "C"):
+        for unit_diagonal in (False, True):
+            check(scipy.linalg.solve_triangular, a, b, trans, lower=lower, unit_diagonal=unit_diagonal)
+    check(scipy.linalg.cholesky, a @ a.T, lower=lower)
+    check(scipy.linalg.cho_solve, scipy.linalg.cho_factor(a @ a.T, lower), b)
+    check(scipy.linalg.solve, a, b, transposed=lower)
+
+
+def test_scipy_shares_with_numpy():
+    a = regular((3, 3))
+    for function in (scipy.linalg.inv, scipy.linalg.det, scipy.linalg.norm):
+        check(function, a)
+    with pytest.raises(RuleError, match="assume_a"):
+        spelled_call(scipy.linalg.solve, a, a, assume_a="pos")
 
 
 def test_multi_dot():

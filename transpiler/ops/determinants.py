@@ -46,7 +46,7 @@ class ToNumber(MatrixOp):
 class Det(ToNumber):
     """The determinant: 0 for a singular matrix, 1 for an empty one."""
 
-    name, routine = "det", "det"
+    name, routine, short = "det", "det", "determinant"
 
     def reference(self, a: Any) -> Any:
         return np.linalg.det(a)
@@ -71,7 +71,7 @@ class Det(ToNumber):
 class Adjugate(MatrixOp):
     """The transposed matrix of cofactors, so that a @ adjugate(a) = det(a) I."""
 
-    name, routine = "adjugate", "adjugate"
+    name, routine, short = "adjugate", "adjugate", "cofactors"
 
     def infer(self, a: Type) -> Type:
         check_square(self.name, a)
@@ -113,7 +113,7 @@ def _minor(a: Any, i: int, j: int) -> Any:
 class AdjugateTangent(MatrixOp):
     """The derivative of adjugate(a) in the direction y: linear in y, and its own transpose when both are transposed."""
 
-    name, routine = "adjugate_tangent", "adjugate_tangent"
+    name, routine, short = "adjugate_tangent", "adjugate_tangent", "t_cofactors"
 
     def infer(self, a: Type, y: Type) -> Type:
         check_square(self.name, a)
@@ -172,7 +172,7 @@ def _cofactor_tangents(a: Any, y: Any) -> Any:
 class LogAbsDet(ToNumber):
     """The logarithm of the determinant's size: -inf for a singular matrix, where the derivative is a LinAlgError."""
 
-    name, routine = "log_abs_det", "slogdet"
+    name, routine, short = "log_abs_det", "slogdet", "log_size"
 
     def reference(self, a: Any) -> Any:
         return np.linalg.slogdet(a)[1]
@@ -197,7 +197,7 @@ class LogAbsDet(ToNumber):
 class SignDet(NoGradient, ToNumber):
     """The sign of the determinant: 0 for a singular matrix."""
 
-    name, routine = "sign_det", "slogdet"
+    name, routine, short = "sign_det", "slogdet", "sign"
 
     def reference(self, a: Any) -> Any:
         return np.linalg.slogdet(a)[0]

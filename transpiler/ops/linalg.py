@@ -44,7 +44,7 @@ def total(*terms: Value | None) -> Value | None:
 class Inv(MatrixOp):
     """The inverse."""
 
-    name, routine = "inv", "inv"
+    name, routine, short = "inv", "inv", "inverse"
 
     def infer(self, a: Type) -> Type:
         check_square(self.name, a)
@@ -108,7 +108,7 @@ class Solving(MatrixOp):
 class Solve(Solving):
     """x with a @ x = b."""
 
-    name, routine = "solve", "solve"
+    name, routine, short = "solve", "solve", "solution"
 
     def reference(self, a: Any, b: Any) -> Any:
         if b.ndim == a.ndim:
@@ -144,7 +144,7 @@ class TriangularSolve(Solving):
     The other triangle is not read, nor the diagonal if `unit_diagonal`, which then is ones.
     """
 
-    name, routine = "triangular_solve", "solve_triangular"
+    name, routine, short = "triangular_solve", "solve_triangular", "solution"
 
     def infer(self, a: Type, b: Type, *, lower: bool, transposed: bool, unit_diagonal: bool) -> Type:
         return super().infer(a, b)
@@ -199,7 +199,7 @@ class TriangularSolve(Solving):
 class Cholesky(MatrixOp):
     """The lower triangular L with L @ L.T = a.  Only the lower triangle of a is read, so only it has a derivative."""
 
-    name, routine = "cholesky", "cholesky"
+    name, routine, short = "cholesky", "cholesky", "factor"
 
     def infer(self, a: Type) -> Type:
         check_square(self.name, a)

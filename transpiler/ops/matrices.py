@@ -101,9 +101,6 @@ class MatrixOp(Op):
         flat = [ops.reshape(v, shape=(product(stack), *v.shape[rank - 2:])) for v in values]
         return ops.reshape(super().__call__(*flat, **params), shape=result.shape)
 
-    def hint(self, args: Sequence[Value]) -> str:
-        return self.name
-
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any:
         return self(*batch_all(args, batched), **params)
 

@@ -57,7 +57,7 @@ class Norm(Reduction):
 
     def step(self, accumulators: Sequence[Value], element: Value, index: Sequence[Value], *, order: float,
              **params: Any) -> tuple[Value, ...]:
-        return (accumulators[0] + _power(element, order),)
+        return (ops.accumulate(accumulators[0], _power(element, order)),)
 
     def finish(self, accumulators: Sequence[Value], *, order: float, **params: Any) -> Value:
         total = accumulators[0]

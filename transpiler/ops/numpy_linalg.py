@@ -18,7 +18,7 @@ from .numpy_products import contract_last, stacked_matmul, strong
 from .spelling import as_value, cast, spelled, static_int
 
 
-def _floats(name: str, *operands: Any) -> list[Value]:
+def floats(name: str, *operands: Any) -> list[Value]:
     """Matrices in LAPACK's dtypes, as NumPy casts them: float32 stays, integers and bools become float64."""
     values = [as_value(x) for x in operands]
     for v in values:
@@ -32,7 +32,7 @@ def _floats(name: str, *operands: Any) -> list[Value]:
 
 
 def _square(name: str, a: Any) -> Value:
-    (value,) = _floats(name, a)
+    (value,) = floats(name, a)
     check_square(name, value.type)
     return value
 
@@ -66,7 +66,7 @@ def cholesky(a: Any, /, *, upper: Any = False) -> Value:
 @spelled(np.linalg.solve)
 def solve(a: Any, b: Any) -> Value:
     """A right side of one axis is a vector, any other holds matrices; leading axes broadcast."""
-    left, right = _floats("solve", a, b)
+    left, right = floats("solve", a, b)
     check_square("solve", left.type)
     if not right.rank:
         raise RuleError("solve: Input operand 1 does not have enough dimensions (has 0, gufunc core with signature "
