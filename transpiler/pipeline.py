@@ -20,6 +20,7 @@ from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
 from .optimize.hoist import hoist_invariants
 from .optimize.simplify import simplify
+from .optimize.sink import sink_merges
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Stage:
 def simplify_all(func: Func) -> Func:
     """Simplify until nothing changes (each round only finds what the round before laid bare)."""
     while True:
-        simpler = simplify(func)
+        simpler = sink_merges(simplify(func))
         if simpler is func:
             return func
         func = simpler

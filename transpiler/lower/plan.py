@@ -125,6 +125,9 @@ def _one_nest(users: set[Let], behind: dict[Var, frozenset[Var]]) -> bool:
 def _space(let: Let) -> tuple[Any, ...]:
     if let.op.lowering is Lowering.REDUCTION:
         return let.args[0].type.shape
+    if let.op.lowering is Lowering.REINDEX and let.op.destination(
+            [a.type for a in let.args], **let.params) is not None:
+        return let.args[0].type.shape
     if let.op.lowering is Lowering.SCATTER:
         return let.op.space([a.type for a in let.args], **let.params)
     return let.target.type.shape

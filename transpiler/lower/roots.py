@@ -14,7 +14,7 @@ read in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ir.build import int_const, size_value
@@ -62,10 +62,21 @@ class Roots:
             glued = let.op.pieces([a.type for a in let.args], **let.params)
             if glued is not None:
                 return self._glued(let, *glued)
+            goes = let.op.destination([a.type for a in let.args], **let.params)
+            if goes is not None:
+                return self._spread(let, goes)
         own = Elements({**self.plan.virtual, target: let})
         index = loop_vars(target.type.rank)
         code = own.scalars(lambda: [own.element(target, index), *index], let.loc)
         return [Alloc(target, let.loc), nest(index, target.type.shape, [Store(target, let.loc, code)])]
+
+    def _spread(self, let: Let, goes: Callable[[Sequence[Value]], list[Value]]) -> list[Item]:
+        """Each element of the argument is stored where it goes."""
+        (x,), target = let.args, let.target
+        index = loop_vars(x.type.rank)
+        code = self.elements.scalars(lambda: [self.elements.element(x, index), *goes(index)], let.loc)
+        store = Store(target, let.loc, code, pointwise=False)
+        return [Alloc(target, let.loc), nest(index, x.type.shape, [store])]
 
     def _glued(self, let: Let, fill: Any, pieces: Sequence[Any]) -> list[Item]:
         """Each piece is stored into its own region."""

@@ -168,6 +168,14 @@ def axis_groups(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[list[
     return found
 
 
+def linear_position(index: Sequence[Value], sizes: Sequence[Any]) -> Value:
+    """The place of an element of an array of these sizes in C order."""
+    position: Value = index[0] if index else int_const(0)
+    for i, size in zip(index[1:], sizes[1:]):
+        position = position * size_value(size) + i
+    return position
+
+
 @register
 class Reshape(Reindexing):
     """The same elements in C order under another shape of as many elements."""
@@ -199,15 +207,30 @@ class Reshape(Reindexing):
         for sources, targets in axis_groups(before, shape):
             if not sources:
                 continue
-            position: Value = index[targets[0]] if targets else int_const(0)
-            for k in targets[1:]:
-                position = position * size_value(shape[k]) + index[k]
+            position = linear_position([index[k] for k in targets], [shape[k] for k in targets])
             for k in reversed(sources[1:]):
                 size = size_value(before[k])
                 inner[k] = ops.remainder(position, size)
                 position = ops.floor_divide(position, size)
             inner[sources[0]] = position
         return at(0, inner)
+
+    def destination(self, types: Sequence[Type], /, *, shape: tuple[Any, ...],
+                    **params: Any) -> Callable[[Sequence[Value]], list[Value]] | None:
+        """Where axes are only merged: a product tells where an element goes, a quotient where it comes from."""
+        before = types[0].shape
+        groups = axis_groups(before, shape)
+        if any(len(targets) > 1 for _, targets in groups) or all(len(sources) < 2 for sources, _ in groups):
+            return None
+
+        def goes(index: Sequence[Value]) -> list[Value]:
+            place: list[Value] = [int_const(0)] * len(shape)
+            for sources, targets in groups:
+                for k in targets:
+                    place[k] = linear_position([index[s] for s in sources], [before[s] for s in sources])
+            return place
+
+        return goes
 
     def simplify(self, args: Sequence[Value], *, shape: tuple[Any, ...], **params: Any) -> Value | None:
         before = definition(args[0])
