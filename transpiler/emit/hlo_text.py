@@ -40,7 +40,6 @@ class Region:
     label: str | None = None
 
 
-
 @dataclass(eq=False, slots=True)
 class Instruction:
     """`results = pieces`, where the pieces are text, operands and regions in the order in which they print."""

@@ -22,6 +22,7 @@ from gradsmith.transpiler.ir.dims import symbol
 from gradsmith.transpiler.ir.evaluate import evaluate
 from gradsmith.transpiler.ir.index import At, Span
 from gradsmith.transpiler.ir.nodes import Block, Call, Func, Var
+from gradsmith.transpiler.ir.parse import parse_func
 from gradsmith.transpiler.ir.types import F64, I64, Type
 from gradsmith.transpiler.transforms.vjp import vjp
 
@@ -50,49 +51,63 @@ def layer():
 # the text
 
 
-def test_a_gradient_reads_like_its_ir():
-    assert emit_stablehlo(specialise(sum_logistic_grad(), {"n": 4})) == textwrap.dedent("""\
-        module @sum_logistic_vjp {
+def test_a_func_reads_like_its_ir():
+    func = parse_func(textwrap.dedent("""\
+        func sum_logistic_grad(x: f64[n]) -> (f64, f64[n]):
+          opposite: f64[n] = negative(x)
+          e: f64[n] = exp(opposite)
+          below: f64[n] = add(1.0:f64[n], e)
+          r: f64[n] = divide(1.0:f64[n], below)
+          total: f64 = sum(r) {axes=(0,)}
+          square: f64[n] = multiply(r, r)
+          d_x: f64[n] = multiply(square, e)
+          return total, d_x
+        """))
+    assert emit_stablehlo(specialise(func, {"n": 4})) == textwrap.dedent("""\
+        module @sum_logistic_grad {
           func.func public @main(%x: tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>) {
-            %t = stablehlo.negate %x : tensor<4xf64>
-            %t_1 = stablehlo.exponential %t : tensor<4xf64>
+            %opposite = stablehlo.negate %x : tensor<4xf64>
+            %e = stablehlo.exponential %opposite : tensor<4xf64>
             %c = stablehlo.constant dense<1.0> : tensor<4xf64>
-            %t_2 = stablehlo.add %c, %t_1 : tensor<4xf64>
-            %t_3 = stablehlo.divide %c, %t_2 : tensor<4xf64>
+            %below = stablehlo.add %c, %e : tensor<4xf64>
+            %r = stablehlo.divide %c, %below : tensor<4xf64>
             %c_1 = stablehlo.constant dense<0.0> : tensor<f64>
-            %t_4 = stablehlo.reduce(%t_3 init: %c_1) applies stablehlo.add across dimensions = [0] : (tensor<4xf64>, tensor<f64>) -> tensor<f64>
-            %t_6 = stablehlo.negate %t_3 : tensor<4xf64>
-            %t_7 = stablehlo.divide %t_6, %t_2 : tensor<4xf64>
-            %t_8 = stablehlo.multiply %c, %t_7 : tensor<4xf64>
-            %t_9 = stablehlo.multiply %t_8, %t_1 : tensor<4xf64>
-            %d_x = stablehlo.negate %t_9 : tensor<4xf64>
-            return %t_4, %d_x : tensor<f64>, tensor<4xf64>
+            %total = stablehlo.reduce(%r init: %c_1) applies stablehlo.add across dimensions = [0] : (tensor<4xf64>, tensor<f64>) -> tensor<f64>
+            %square = stablehlo.multiply %r, %r : tensor<4xf64>
+            %d_x = stablehlo.multiply %square, %e : tensor<4xf64>
+            return %total, %d_x : tensor<f64>, tensor<4xf64>
           }
         }
         """)
 
 
 def test_products_ask_for_full_precision():
-    assert emit_stablehlo(specialise(layer(), {"n": 4, "m": 2, "k": 3}), name="forward") == textwrap.dedent("""\
+    func = parse_func(textwrap.dedent("""\
+        func layer(X: f32[n,k], W: f32[k,m], b: f32[m]) -> (f32[n,m]):
+          XW: f32[n,m] = dot_general(X, W) {contract=((1,), (0,)), batch=((), ())}
+          rows: f32[n,m] = broadcast(b) {shape=(n, m), axes=(1,)}
+          y: f32[n,m] = add(XW, rows)
+          return y
+        """))
+    assert emit_stablehlo(specialise(func, {"n": 4, "m": 2, "k": 3}), name="forward") == textwrap.dedent("""\
         module @layer {
           func.func public @forward(%X: tensor<4x3xf32>, %W: tensor<3x2xf32>, %b: tensor<2xf32>) -> tensor<4x2xf32> {
-            %t = stablehlo.dot_general %X, %W, contracting_dims = [1] x [0], precision = [HIGHEST, HIGHEST] : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
-            %t_1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<2xf32>) -> tensor<4x2xf32>
-            %t_2 = stablehlo.add %t, %t_1 : tensor<4x2xf32>
-            %t_3 = stablehlo.tanh %t_2 : tensor<4x2xf32>
-            return %t_3 : tensor<4x2xf32>
+            %XW = stablehlo.dot_general %X, %W, contracting_dims = [1] x [0], precision = [HIGHEST, HIGHEST] : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+            %rows = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<2xf32>) -> tensor<4x2xf32>
+            %y = stablehlo.add %XW, %rows : tensor<4x2xf32>
+            return %y : tensor<4x2xf32>
           }
         }
         """)
 
 
 def test_what_a_rule_makes_on_its_way_is_numbered():
-    func = build_func("f", [("x", matrix(3))], lambda x: (ops.argsort(x, axis=0, stable=True),))
+    func = parse_func("func f(x: f64[3]) -> (i64[3]):\n  order: i64[3] = argsort(x) {axis=0, stable=True}\n  return order\n")
     assert emit_stablehlo(func) == textwrap.dedent("""\
         module @f {
           func.func public @main(%x: tensor<3xf64>) -> tensor<3xi64> {
             %0 = stablehlo.iota dim = 0 : tensor<3xi64>
-            %t:2 = "stablehlo.sort"(%x, %0) <{dimension = 0 : i64, is_stable = true}> ({
+            %order:2 = "stablehlo.sort"(%x, %0) <{dimension = 0 : i64, is_stable = true}> ({
             ^bb0(%arg: tensor<f64>, %arg_1: tensor<f64>, %arg_2: tensor<i64>, %arg_3: tensor<i64>):
               %1 = stablehlo.compare LT, %arg, %arg_1, FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
               %2 = stablehlo.compare EQ, %arg, %arg, FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
@@ -101,7 +116,7 @@ def test_what_a_rule_makes_on_its_way_is_numbered():
               %5 = stablehlo.or %1, %4 : tensor<i1>
               stablehlo.return %5 : tensor<i1>
             }) : (tensor<3xf64>, tensor<3xi64>) -> (tensor<3xf64>, tensor<3xi64>)
-            return %t#1 : tensor<3xi64>
+            return %order#1 : tensor<3xi64>
           }
         }
         """)
