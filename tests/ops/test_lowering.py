@@ -66,7 +66,7 @@ def test_emitted_as_plain_python(name):
     for sample in samples_of(name):
         function, text = compiled(run_pipeline(func_of(op, sample)), decorator=False)
         with np.errstate(all="ignore"):
-            results = function(*sample.args)
+            results = function(*(np.asarray(a)[()] for a in sample.args))
         func = func_of(op, sample)
         types = [map_dims(r.type, lambda s: s) for r in func.results]
         typed = [np.asarray(r, t.dtype) if not t.shape else r for r, t in zip(as_tuple(results), types)]
@@ -106,8 +106,7 @@ def test_compiled(part):
                 plain, text = compiled(run_pipeline(func_of(op, samples[0], symbolic)), decorator=False)
                 function = numba.njit(nogil=True, error_model="numpy")(plain)
                 for sample in samples:
-                    results = function(*sample.args)
-                    results = as_tuple(results)
+                    results = as_tuple(function(*(np.asarray(a)[()] for a in sample.args)))
                     types = [r.type for r in func_of(op, sample).results]
                     assert_agrees(op, sample, tuple(np.asarray(r, t.dtype) if not t.shape else r for r, t in zip(results, types)), text)
             except Exception as problem:

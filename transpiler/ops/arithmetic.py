@@ -17,10 +17,19 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import const
-from ..ir.nodes import Const, Value
+from ..ir.nodes import Value
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, definition, sample
+from .base import Into, RuleError, Sample, sample
 from .families import Elementwise, elementwise, register
+from .identities import (
+    is_number,
+    operand_of,
+    scaled,
+    simpler_difference,
+    simpler_product,
+    simpler_quotient,
+    simpler_sum,
+)
 from .samples import between, complex_plane, corner, integers, truths
 
 INF, NAN = float("inf"), float("nan")
@@ -33,101 +42,33 @@ def _or_of_bools(template: str, of_bools: str) -> Any:
     return lambda x, *_: of_bools if x.kind == "b" else template
 
 
-def is_number(x: Value, number: float) -> bool:
-    """Whether x is that constant; 0.0 and -0.0 are told apart."""
-    return isinstance(x, Const) and x.value == number and (
-        number != 0 or x.type.kind != "f" or bool(np.signbit(x.value)) == bool(np.signbit(number)))
-
-
-def operand_of(name: str, x: Value) -> Value | None:
-    """The operand of the operation `name`, of one operand, that x is known to be the result of."""
-    let = definition(x)
-    return let.args[0] if let is not None and let.op.name == name else None
-
-
-def _simpler_sum(x: Value, y: Value) -> Value | None:
-    neutral = 0 if x.type.kind in "iu" else -0.0
-    if x.type.kind in "bc":
-        return None
-    if is_number(y, neutral):
-        return x
-    if is_number(x, neutral):
-        return y
-    if (opposite := operand_of("negative", y)) is not None:
-        return ops.subtract(x, opposite)
-    if (opposite := operand_of("negative", x)) is not None:
-        return ops.subtract(y, opposite)
-    return None
-
-
-def _simpler_difference(x: Value, y: Value) -> Value | None:
-    if x.type.kind == "c":
-        return None
-    if is_number(y, 0.0):
-        return x
-    opposite = operand_of("negative", y)
-    return None if opposite is None else ops.add(x, opposite)
-
-
-def _simpler_product(x: Value, y: Value) -> Value | None:
-    for factor, other in ((x, y), (y, x)):
-        if x.type.kind == "c":
-            continue
-        if is_number(factor, 1):
-            return other
-        if is_number(factor, -1) and x.type.kind in "if":
-            return ops.negative(other)
-        opposite = operand_of("negative", other)
-        if isinstance(factor, Const) and x.type.kind in "if" and opposite is not None:
-            return opposite * const(-factor.value, factor.type)
-    first, second = operand_of("negative", x), operand_of("negative", y)
-    if first is not None and second is not None:
-        return first * second
-    if x.type.kind == "f" and first is not None:                # signs travel outwards, where they meet and cancel
-        return ops.negative(first * y)
-    return ops.negative(x * second) if x.type.kind == "f" and second is not None else None
-
-
-def _simpler_quotient(x: Value, y: Value) -> Value | None:
-    if x.type.kind == "c":
-        return None
-    first, second = operand_of("negative", x), operand_of("negative", y)
-    if first is not None or second is not None:
-        quotient = (x if first is None else first) / (y if second is None else second)
-        return quotient if first is not None and second is not None else ops.negative(quotient)
-    if not isinstance(y, Const):
-        return None
-    if y.value == 1:
-        return x
-    if y.value == -1:
-        return ops.negative(x)
-    mantissa, exponent = np.frexp(y.value)
-    if abs(mantissa) == 0.5 and abs(exponent) < 100:            # by a power of two: the product is as exact
-        return x * const(1.0 / y.value, y.type)
-    return None
-
-
 add = elementwise(
     "add", np.add, partials=lambda x, y, r: (1, 1), scalar=_or_of_bools("{0} + {1}", "{0} | {1}"), stablehlo="add",
-    simplify=_simpler_sum,
+    simplify=simpler_sum,
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "int8", "uint8")), truths(2),
              complex_plane(2)], doc="x + y; `or` of truth values.")
 
 subtract = elementwise(
     "subtract", np.subtract, partials=lambda x, y, r: (1, -1), scalar="{0} - {1}", stablehlo="subtract",
-    simplify=_simpler_difference, kinds="iufc",
+    simplify=simpler_difference, kinds="iufc",
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "uint8")),
                            complex_plane(2)], doc="x - y.")
 
 multiply = elementwise(
     "multiply", np.multiply, partials=lambda x, y, r: (y, x), scalar=_or_of_bools("{0} * {1}", "{0} & {1}"),
-    stablehlo="multiply", simplify=_simpler_product,
+    stablehlo="multiply", simplify=simpler_product,
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "int8", "uint8")), truths(2),
              complex_plane(2)], doc="x * y; `and` of truth values.")
 
+def _divide_partials(x: Value, y: Value, r: Value) -> tuple[Value, Value]:
+    """Of x / y: one division serves both, and 1 / y none at all."""
+    inverse = 1 / y
+    return inverse, -(r * r) if is_number(x, 1) else -(r * inverse)
+
+
 divide = elementwise(
-    "divide", np.divide, partials=lambda x, y, r: (1 / y, -r / y), singular=(0, 1), scalar="{0} / {1}",
-    stablehlo="divide", kinds="fc", cost=4, simplify=_simpler_quotient,
+    "divide", np.divide, partials=_divide_partials, singular=(0, 1), scalar="{0} / {1}",
+    stablehlo="divide", kinds="fc", cost=4, simplify=simpler_quotient,
     samples=[*between(0.5, 2, arity=2), complex_plane(2), corner([1, 0, -2], [INF, 2, INF])],
     doc="x / y of floating-point or complex numbers; integers are converted before.")
 
@@ -159,11 +100,7 @@ class Scale(Elementwise):
         return np.where(ct == 0, ct.dtype.type(0), ct * partial)[()]
 
     def simplify(self, args: Sequence[Value], **params: Any) -> Value | None:
-        """A plain product where neither side can make a NaN of a zero; it may turn that zero's sign."""
-        ct, partial = args
-        if isinstance(ct, Const):
-            return ct if ct.value == 0 else ct * partial
-        return ct * partial if isinstance(partial, Const) and np.isfinite(partial.value) else None
+        return scaled(*args)
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Any:
         t_ct, t_partial = tangents
