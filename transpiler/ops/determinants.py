@@ -118,7 +118,7 @@ class AdjugateTangent(MatrixOp):
     def infer(self, a: Type, y: Type) -> Type:
         check_square(self.name, a)
         if a != y:
-            raise RuleError(f"{self.name} of {a} and {y}")
+            raise RuleError(f"{self.name} of {a} and {y}", kind=ValueError, code="E208")
         return a
 
     def reference(self, a: Any, y: Any) -> Any:

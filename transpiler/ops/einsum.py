@@ -19,6 +19,7 @@ from ..ir.dims import same_size
 from ..ir.nodes import Value
 from .base import RuleError
 from .options import dtype_name, is_given, refuse_out
+from .products import shown_size
 from .spelling import as_value, promote, spelled
 
 Label = Any
@@ -40,7 +41,7 @@ def einsum(*operands: Any, out: Any = None, dtype: Any = None, order: Any = "K",
     refuse_out(out, "einsum")
     if not operands:
         raise RuleError("must specify the einstein sum subscripts string and at least one operand, or at least one "
-                        "operand and its corresponding subscripts list")
+                        "operand and its corresponding subscripts list", kind=ValueError, code="E208")
     subscripts, arrays = _parsed(operands)
     values = promote(*arrays, dtype=dtype_name(dtype) if is_given(dtype) else None)
     return contract(values, expanded(subscripts, [v.rank for v in values]))
@@ -59,7 +60,7 @@ def _parsed(operands: Sequence[Any]) -> tuple[Subscripts, list[Any]]:
         subscripts = Subscripts(labels, _listed(operands[-1]) if len(operands) % 2 else None)
     if len(arrays) != len(subscripts.inputs):
         raise RuleError(f"{'more' if len(arrays) < len(subscripts.inputs) else 'fewer'} operands specified in the "
-                        "einstein sum subscripts string than provided to einsum", code="E301")
+                        "einstein sum subscripts string than provided to einsum", code="E302")
     return subscripts, [as_value(x) for x in arrays]
 
 
@@ -68,7 +69,7 @@ def _listed(labels: Any) -> tuple[Label, ...]:
     if not isinstance(labels, (list, tuple)) or any(
             x is not Ellipsis and (not isinstance(x, (int, np.integer)) or isinstance(x, bool)) for x in labels):
         raise RuleError("einsum's subscripts must be a string or lists of integers known while transpiling",
-                        kind=TypeError, code="E303")
+                        kind=TypeError, code="E117")
     return tuple(ELLIPSIS if x is Ellipsis else int(x) for x in labels)
 
 
@@ -83,11 +84,11 @@ def _letters(text: str, where: str) -> tuple[Label, ...]:
     before, dots, after = text.partition(ELLIPSIS)
     if "." in before + after:
         raise RuleError(f"einstein sum subscripts string contains a '.' that is not part of an ellipsis ('...') in "
-                        f"{where}")
+                        f"{where}", kind=ValueError, code="E208")
     for letter in before + after:
         if not (letter.isascii() and letter.isalpha()):
             raise RuleError(f"invalid subscript '{letter}' in einstein sum subscripts string, subscripts must be "
-                            "letters")
+                            "letters", kind=ValueError, code="E208")
     return (*before, *([ELLIPSIS] if dots else []), *after)
 
 
@@ -99,10 +100,10 @@ def expanded(subscripts: Subscripts, ranks: Sequence[int]) -> Subscripts:
         hidden = rank - len([x for x in labels if x != ELLIPSIS])
         if hidden < 0:
             raise RuleError(f"einstein sum subscripts string contains too many subscripts for operand {k}",
-                            code="E301")
+                            code="E302")
         if hidden and ELLIPSIS not in labels:
             raise RuleError("operand has more dimensions than subscripts given in einstein sum, but no '...' ellipsis "
-                            "provided to broadcast the extra dimensions.", code="E301")
+                            "provided to broadcast the extra dimensions.", code="E302")
         longest = max(longest, hidden)
         inputs.append(_spell_out(labels, hidden))
     output = subscripts.output
@@ -111,14 +112,15 @@ def expanded(subscripts: Subscripts, ranks: Sequence[int]) -> Subscripts:
         return Subscripts(tuple(inputs), (*_hidden(longest), *sorted(x for x in set(seen) if seen.count(x) == 1)))
     if longest and ELLIPSIS not in output:
         raise RuleError("output has more dimensions than subscripts given in einstein sum, but no '...' ellipsis "
-                        "provided to broadcast the extra dimensions.", code="E301")
+                        "provided to broadcast the extra dimensions.", code="E302")
     output = _spell_out(output, longest)
     for label in output:
         if output.count(label) > 1:
-            raise RuleError(f"einstein sum subscripts string includes output subscript '{label}' multiple times")
+            raise RuleError(f"einstein sum subscripts string includes output subscript '{label}' multiple times",
+                            kind=ValueError, code="E208")
         if not any(label in labels for labels in inputs):
             raise RuleError(f"einstein sum subscripts string included output subscript '{label}' which never appeared "
-                            "in an input")
+                            "in an input", kind=ValueError, code="E208")
     return Subscripts(tuple(inputs), output)
 
 
@@ -170,8 +172,8 @@ def _diagonals(x: Labelled, number: int) -> Labelled:
         size = value.shape[axes[0]]
         for k in axes[1:]:
             if not same_size(size, value.shape[k]):
-                raise RuleError(f"dimensions in operand {number} for collapsing index '{label}' don't match ({size} != "
-                                f"{value.shape[k]})", code="E301")
+                raise RuleError(f"dimensions in operand {number} for collapsing index '{label}' don't match "
+                                f"({shown_size(size)} != {shown_size(value.shape[k])})", code="E302")
         along = ops.iota(shape=(size,), axis=0, dtype="int64")
         value = ops.gather(value, *[along] * len(axes), axes=axes)
         labels = (label, *(a for a in labels if a != label))
@@ -187,8 +189,8 @@ def _label_sizes(found: Sequence[Labelled]) -> dict[Label, Any]:
                 sizes[label] = dim
             elif dim != 1 and not same_size(known, dim):
                 shown = "an axis under the ellipsis" if isinstance(label, tuple) else f"'{label}'"
-                raise RuleError(f"operands could not be broadcast together: {shown} has size {known} in one operand "
-                                f"and {dim} in operand {number}", code="E301")
+                raise RuleError(f"operands could not be broadcast together: {shown} has size {shown_size(known)} in "
+                                f"one operand and {shown_size(dim)} in operand {number}", code="E301")
     return sizes
 
 

@@ -33,12 +33,12 @@ def rest_of(rank: int, axes: Axes) -> Axes:
 def gathered_shape(name: str, x: Type, indices: Sequence[Type], axes: Axes) -> tuple[Any, ...]:
     if not indices or len(indices) != len(axes) or len(set(axes)) != len(axes) or any(
             not 0 <= a < x.rank for a in axes):
-        raise RuleError(f"{name}: {len(indices)} index arrays for the axes {axes} of {x}", kind=IndexError, code="E304")
+        raise RuleError(f"{name}: {len(indices)} index arrays for the axes {axes} of {x}", kind=IndexError, code="E306")
     for i in indices:
         if i.dtype != "int64" or i.rank != indices[0].rank or any(
                 not same_size(a, b) for a, b in zip(i.shape, indices[0].shape)):
             raise RuleError(f"{name}: index arrays of types {', '.join(map(str, indices))}", kind=IndexError,
-                            code="E304")
+                            code="E306")
     return (*indices[0].shape, *(x.shape[k] for k in rest_of(x.rank, axes)))
 
 
@@ -154,7 +154,7 @@ class ArrayWrite(Op):
         region = gathered_shape(self.name, x, indices, axes)
         if v.dtype != x.dtype or v.rank != len(region) or any(
                 not same_size(a, b) for a, b in zip(v.shape, region)):
-            raise RuleError(f"{self.name}: {v} does not fit in {x.with_shape(region)}")
+            raise RuleError(f"{self.name}: {v} does not fit in {x.with_shape(region)}", kind=ValueError, code="E208")
         return x
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, *, axes: Axes,

@@ -45,19 +45,19 @@ def axis_items(index: Index, scalars: Sequence[Any]) -> list[tuple[At | Span, An
 def check_index(name: str, x: Type, scalars: Sequence[Type], index: Index) -> None:
     axes = [item for item in index if not isinstance(item, New)]
     if len(axes) != x.rank:
-        raise RuleError(f"{name}: an index of {len(axes)} axes for {x}", kind=IndexError, code="E304")
+        raise RuleError(f"{name}: an index of {len(axes)} axes for {x}", kind=IndexError, code="E306")
     if len(scalars) != argument_count(index) or any(s != I64 for s in scalars):
         raise RuleError(f"{name}: the index takes {argument_count(index)} int64 scalars, not "
-                        f"({', '.join(map(str, scalars))})", kind=TypeError)
+                        f"({', '.join(map(str, scalars))})", kind=TypeError, code="E208")
     for item, dim in zip(axes, x.shape):
         if isinstance(item, At):
             continue
         if item.step == 0:
-            raise RuleError("slice step cannot be zero")
+            raise RuleError("slice step cannot be zero", kind=ValueError, code="E208")
         known = isinstance(item.start, int) and isinstance(item.size, int) and isinstance(dim, int)
         if known and item.size and not all(0 <= at < dim for at in (
                 item.start, item.start + (item.size - 1) * item.step)):
-            raise RuleError(f"{name}: {item} is not inside an axis of {dim} elements", kind=IndexError, code="E304")
+            raise RuleError(f"{name}: {item} is not inside an axis of {dim} elements", kind=IndexError, code="E305")
 
 
 def numpy_index(shape: Sequence[int], scalars: Sequence[Any], index: Index) -> tuple[Any, ...]:
@@ -314,7 +314,7 @@ class Write(Op):
         region = index_shape(index)
         if v.dtype != x.dtype or v.rank != len(region) or any(
                 not same_size(a, b) for a, b in zip(v.shape, region)):
-            raise RuleError(f"{self.name}: {v} does not fit in {x.with_shape(region)}")
+            raise RuleError(f"{self.name}: {v} does not fit in {x.with_shape(region)}", kind=ValueError, code="E208")
         return x
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, *, index: Index,

@@ -89,7 +89,7 @@ class Solving(MatrixOp):
             raise RuleError(f"{self.name} of {a} and {b}", kind=TypeError, code="E309")
         for m, n in zip(a.shape[:-1], b.shape):
             if not same_size(m, n):
-                raise RuleError(f"{self.name}: {a} and {b} do not fit together", code="E301")
+                raise RuleError(f"{self.name}: {a} and {b} do not fit together", code="E302")
         return b
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Value:

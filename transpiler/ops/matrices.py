@@ -74,10 +74,10 @@ def check_square(name: str, a: Type) -> None:
     """NumPy's errors for what is no square matrix of float32 or float64; sizes not known to differ are equal."""
     if a.rank < 2:
         raise RuleError(f"{a.rank}-dimensional array given. Array must be at least two-dimensional",
-                        kind=np.linalg.LinAlgError, code="E301")
+                        kind=np.linalg.LinAlgError, code="E302")
     m, n = a.shape[-2:]
     if not same_size(m, n):
-        raise RuleError("Last 2 dimensions of the array must be square", kind=np.linalg.LinAlgError, code="E301")
+        raise RuleError("Last 2 dimensions of the array must be square", kind=np.linalg.LinAlgError, code="E302")
     if a.dtype not in ("float32", "float64"):
         raise RuleError(f"{name} of {a.dtype} matrices is not supported", kind=TypeError, code="E309",
                         help="use float64")

@@ -19,7 +19,7 @@ from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import grid, times
 from .families import Reduction, RuleError, Sample, register, restore_axes, sample
-from .spelling import as_value, axes_of, axis_of, cast, python_type, spelled
+from .spelling import NotKnown, Weak, as_value, axes_of, axis_of, cast, is_value, python_type, spelled
 
 
 @register
@@ -33,7 +33,7 @@ class Norm(Reduction):
         if x.kind != "f":
             raise RuleError(f"norm of {x}", kind=TypeError, code="E309")
         if not order or not np.isfinite(order):
-            raise RuleError(f"norm of order {order} is not a power sum")
+            raise RuleError(f"norm of order {order} is not a power sum", kind=ValueError, code="E208")
         return super().infer(x, axes=axes)
 
     def reference(self, x: Any, *, axes: tuple[int, ...], order: float) -> Any:
@@ -121,10 +121,10 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Va
         found = of_vectors(value, ord, axes)
     elif len(axes) == 2:
         if axes[0] == axes[1]:
-            raise RuleError("Duplicate axes given.", code="E304")
+            raise RuleError("Duplicate axes given.", code="E303")
         found = of_matrices(value, ord, axes[0], axes[1])
     else:
-        raise RuleError("Improper number of dimensions to norm.", code="E304")
+        raise RuleError("Improper number of dimensions to norm.", code="E303")
     return _kept(found, value, tuple(sorted(axes)), keepdims)
 
 
@@ -139,7 +139,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any 
 def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Value:
     value = _inexact(x)
     if value.rank < 2:
-        raise RuleError(f"matrix_norm takes at least two axes, not {value.rank}", code="E304")
+        raise RuleError(f"matrix_norm takes at least two axes, not {value.rank}", code="E303")
     axes = (value.rank - 2, value.rank - 1)
     return _kept(of_matrices(value, ord, *axes), value, axes, keepdims)
 
@@ -164,11 +164,11 @@ def euclidean(x: Value, axes: tuple[int, ...]) -> Value:
 
 def of_vectors(x: Value, order: Any, axes: tuple[int, ...]) -> Value:
     if isinstance(order, str):
-        raise RuleError(f"Invalid norm order '{order}' for vectors")
+        raise RuleError(f"Invalid norm order '{order}' for vectors", kind=ValueError, code="E208")
     if order is None or (_is_number(order) and order == 2):
         return euclidean(x, axes)
     if not _is_number(order):
-        raise RuleError("the order of a norm must be a number known while transpiling", kind=TypeError, code="E303")
+        raise NotKnown("the order of a norm", order)
     size = ops.absolute(x)
     if order == np.inf:
         return _largest(size, axes)
@@ -198,9 +198,11 @@ def of_matrices(x: Value, order: Any, rows: int, columns: int) -> Value:
         return euclidean(x, tuple(sorted((rows, columns))))
     if (isinstance(order, str) and order == "nuc") or (_is_number(order) and order in (2, -2)):
         raise RuleError(f"the matrix norm of order {order!r} needs singular values, which are not supported yet",
-                        kind=NotImplementedError, code="E202", help="use the Frobenius norm: np.linalg.norm(x)")
+                        kind=NotImplementedError, code="E203", help="use the Frobenius norm: np.linalg.norm(x)")
+    if isinstance(order, Weak) or is_value(order):
+        raise NotKnown("the order of a norm", order)
     if not _is_number(order) or order not in (1, -1, np.inf, -np.inf):
-        raise RuleError("Invalid norm order for matrices.")
+        raise RuleError("Invalid norm order for matrices.", kind=ValueError, code="E208")
     along, over = (rows, columns) if order in (1, -1) else (columns, rows)
     sums = ops.sum(ops.absolute(x), axes=(along,))
     over -= over > along

@@ -28,7 +28,7 @@ def integer_indices(x: Any, what: str = "indices") -> Value:
         return const(0, value.type.with_dtype("int64"))
     if value.type.kind not in "iu":
         raise RuleError(f"{what} must be integers: cannot cast {value.dtype} to int64 according to the rule 'safe'",
-                        kind=TypeError, code="E302")
+                        kind=TypeError, code="E309")
     return cast(value, "int64")
 
 
@@ -42,7 +42,8 @@ def wrapped(i: Value, size: Any, axis: int, mode: Any = "raise") -> Value:
         _check_nonempty(i, size)
         return ops.maximum(ops.minimum(i, high - const(1, i.type)), low)
     if mode != "raise":
-        raise RuleError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+        raise RuleError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})",
+                        kind=ValueError, code="E208")
     if isinstance(i, Const) and isinstance(size, int):
         return const(_known(int(i.value), size, axis, i), i.type)
     inside = ops.logical_and(i >= ops.negative(high), i < high)
@@ -55,13 +56,13 @@ def _known(i: int, size: int, axis: int, indices: Value) -> int:
     if product(indices.shape) == 0:
         return 0
     if not -size <= i < size:
-        raise RuleError(f"index {i} is out of bounds for axis {axis} with size {size}", kind=IndexError, code="E304")
+        raise RuleError(f"index {i} is out of bounds for axis {axis} with size {size}", kind=IndexError, code="E305")
     return i % size
 
 
 def _check_nonempty(i: Value, size: Any) -> None:
     if isinstance(size, int) and size == 0 and product(i.shape) != 0:
-        raise RuleError("cannot do a non-empty take from an empty axes.", kind=IndexError, code="E304")
+        raise RuleError("cannot do a non-empty take from an empty axes.", kind=IndexError, code="E305")
 
 
 @spelled(np.take, np.ndarray.take)
@@ -86,7 +87,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Value:
     if axis is None:
         x, axis = ops.reshape(x, shape=(product(x.shape),)), 0
     if x.rank != i.rank:
-        raise RuleError("`indices` and `arr` must have the same number of dimensions", code="E301")
+        raise RuleError("`indices` and `arr` must have the same number of dimensions", code="E302")
     at = axis_of(axis, x.rank)
     shape = tuple(i.shape[k] if k == at else broadcast_shapes(x.shape[k:k + 1], i.shape[k:k + 1])[0]
                   for k in range(x.rank))
@@ -104,10 +105,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Value:
     if not isinstance(choices, (list, tuple)):
         stacked = as_value(choices)
         if not stacked.rank:
-            raise RuleError("choose needs a sequence of arrays", kind=TypeError, code="E302")
+            raise RuleError("choose needs a sequence of arrays", kind=TypeError, code="E208")
         return _choose_row(number, stacked, mode)
     if not choices:
-        raise RuleError("choose needs at least one array to choose from", code="E301")
+        raise RuleError("choose needs at least one array to choose from", code="E302")
     options = promote(*map(as_value, choices))
     number, *options = broadcast_together(number, *options)
     number = _in_choices(number, len(options), mode)
@@ -141,15 +142,15 @@ def _choose_row(number: Value, rows: Value, mode: Any) -> Value:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Value:
     """For each element the first choice whose condition holds, else `default`."""
     if not isinstance(condlist, (list, tuple)) or not isinstance(choicelist, (list, tuple)):
-        raise RuleError("select takes lists of conditions and of choices", kind=TypeError, code="E302")
+        raise RuleError("select takes lists of conditions and of choices", kind=TypeError, code="E208")
     if len(condlist) != len(choicelist):
-        raise RuleError("list of cases must be same length as list of conditions")
+        raise RuleError("list of cases must be same length as list of conditions", kind=ValueError, code="E208")
     if not condlist:
-        raise RuleError("select with an empty condition list is not possible")
+        raise RuleError("select with an empty condition list is not possible", kind=ValueError, code="E208")
     conditions = [as_value(c) for c in condlist]
     for k, c in enumerate(conditions):
         if c.dtype != "bool":
-            raise RuleError(f"invalid entry {k} in condlist: should be boolean ndarray", kind=TypeError, code="E302")
+            raise RuleError(f"invalid entry {k} in condlist: should be boolean ndarray", kind=TypeError, code="E309")
     *choices, otherwise = promote(*choicelist, default)
     shape = broadcast_shapes(*(v.shape for v in (*conditions, *choices, otherwise)))
     found = broadcast_to(otherwise, shape)
@@ -160,7 +161,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Value:
 
 def _sized_by_values(name: str) -> Callable[..., Any]:
     def refuse(*args: Any, **options: Any) -> Any:
-        raise RuleError(f"the shape of np.{name}'s result depends on values", kind=NotImplementedError, code="E202",
+        raise RuleError(f"the shape of np.{name}'s result depends on values", kind=NotImplementedError, code="E311",
                         help="keep all elements and use np.where(condition, x, 0), or a reduction with where=")
 
     return refuse

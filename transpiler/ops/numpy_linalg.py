@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.dims import same_size, shown_shape
+from ..ir.dims import same_size
 from ..ir.nodes import Value
 from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
 from .matrices import check_square, eye, matrix_transpose
 from .numpy_products import contract_last, stacked_matmul, strong
+from .products import not_aligned, shown_size
 from .spelling import as_value, cast, spelled, static_int
 
 
@@ -25,7 +26,7 @@ def floats(name: str, *operands: Any) -> list[Value]:
         if v.dtype == "float16":
             raise RuleError("array type float16 is unsupported in linalg", kind=TypeError, code="E309")
         if v.type.kind == "c":
-            raise RuleError(f"{name} of complex matrices is not supported", kind=NotImplementedError, code="E202",
+            raise RuleError(f"{name} of complex matrices is not supported", kind=NotImplementedError, code="E203",
                             help="solve the real system of twice the size: [[re, -im], [im, re]]")
     dtype = "float32" if all(v.dtype == "float32" for v in values) else "float64"
     return [cast(v, dtype) for v in values]
@@ -70,12 +71,13 @@ def solve(a: Any, b: Any) -> Value:
     check_square("solve", left.type)
     if not right.rank:
         raise RuleError("solve: Input operand 1 does not have enough dimensions (has 0, gufunc core with signature "
-                        "(m,m),(m)->(m) requires 1)", code="E301")
+                        "(m,m),(m)->(m) requires 1)", code="E302")
     core = 1 if right.rank == 1 else 2
     if not same_size(left.shape[-1], right.shape[-core]):
         raise RuleError(f"solve: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature "
-                        f"{'(m,m),(m)->(m)' if core == 1 else '(m,m),(m,n)->(m,n)'} (size {right.shape[-core]} is "
-                        f"different from {left.shape[-1]})", code="E301")
+                        f"{'(m,m),(m)->(m)' if core == 1 else '(m,m),(m,n)->(m,n)'} (size "
+                        f"{shown_size(right.shape[-core])} is different from {shown_size(left.shape[-1])})",
+                        code="E302")
     if left.rank == 2 and right.rank > 2:                 # one matrix: all right sides are its columns
         return _one_matrix(left, right)
     stack = broadcast_shapes(left.shape[:-2], right.shape[:-core])
@@ -100,9 +102,9 @@ def matrix_power(a: Any, n: Any) -> Value:
     value = as_value(a)
     if value.rank < 2:
         raise RuleError(f"{value.rank}-dimensional array given. Array must be at least two-dimensional",
-                        kind=np.linalg.LinAlgError, code="E301")
+                        kind=np.linalg.LinAlgError, code="E302")
     if not same_size(value.shape[-1], value.shape[-2]):
-        raise RuleError("Last 2 dimensions of the array must be square", kind=np.linalg.LinAlgError, code="E301")
+        raise RuleError("Last 2 dimensions of the array must be square", kind=np.linalg.LinAlgError, code="E302")
     exponent = static_int(n, "exponent")
     if exponent < 0:
         value, exponent = inv(value), -exponent
@@ -123,22 +125,21 @@ def matrix_power(a: Any, n: Any) -> Value:
 def multi_dot(arrays: Any, *, out: Any = None) -> Value:
     """The product of matrices, the first and last of which may be vectors, in a good order."""
     if out is not None:
-        raise RuleError("out= of np.linalg.multi_dot is not supported here", kind=NotImplementedError, code="E202",
+        raise RuleError("out= of np.linalg.multi_dot is not supported here", kind=NotImplementedError, code="E203",
                         help="assign the result instead")
     if not isinstance(arrays, (list, tuple)):
-        raise RuleError("multi_dot takes a list of arrays", kind=TypeError, code="E302")
+        raise RuleError("multi_dot takes a list of arrays", kind=TypeError, code="E208")
     if len(arrays) < 2:
-        raise RuleError("Expecting at least two arrays.")
+        raise RuleError("Expecting at least two arrays.", kind=ValueError, code="E208")
     values = strong(*arrays)
     if len(values) > 2:
         for k, v in enumerate(values):
             if v.rank != 2 and not (v.rank == 1 and k in (0, len(values) - 1)):
                 raise RuleError(f"{v.rank}-dimensional array given. Array must be two-dimensional",
-                                kind=np.linalg.LinAlgError, code="E301")
+                                kind=np.linalg.LinAlgError, code="E302")
     for a, b in pairwise(values):
         if a.rank and b.rank and not same_size(a.shape[-1], b.shape[0]):
-            raise RuleError(f"shapes {shown_shape(a.shape)} and {shown_shape(b.shape)} not aligned: {a.shape[-1]} (dim "
-                            f"{a.rank - 1}) != {b.shape[0]} (dim 0)", code="E301")
+            raise not_aligned(a.shape, b.shape, a.rank - 1, 0)
     return _chain(values)
 
 

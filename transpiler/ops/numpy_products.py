@@ -15,14 +15,10 @@ from ..ir.nodes import Value
 from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
 from .options import refuse_out
+from .products import not_aligned, shown_size
 from .spelling import as_value, axis_of, promote, spelled, static_int
 
 NONE: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
-
-
-def _not_aligned(a: Value, b: Value, i: int, j: int) -> RuleError:
-    return RuleError(f"shapes {shown_shape(a.shape)} and {shown_shape(b.shape)} not aligned: {a.shape[i]} (dim {i}) != "
-                     f"{b.shape[j]} (dim {j})", code="E301")
 
 
 def strong(*operands: Any) -> list[Value]:
@@ -34,7 +30,7 @@ def contract_last(a: Value, b: Value, axis: int) -> Value:
     """The sum over the last axis of a and `axis` of b; all else is multiplied with all else."""
     i, j = a.rank - 1, axis % b.rank
     if not same_size(a.shape[i], b.shape[j]):
-        raise _not_aligned(a, b, i, j)
+        raise not_aligned(a.shape, b.shape, i, j)
     return ops.dot_general(a, b, contract=((i,), (j,)), batch=NONE)
 
 
@@ -55,7 +51,7 @@ def stacked_matmul(a: Value, b: Value) -> Value:
     if not same_size(a.shape[-1], b.shape[-2]):
         raise RuleError(
             f"matmul: Input operand 1 has a mismatch in its core dimension 0, with gufunc signature (n?,k),(k,m?)->"
-            f"(n?,m?) (size {b.shape[-2]} is different from {a.shape[-1]})", code="E301")
+            f"(n?,m?) (size {shown_size(b.shape[-2])} is different from {shown_size(a.shape[-1])})", code="E302")
     stack = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     m, n = a.shape[-2], b.shape[-1]
     if all(d == 1 for d in b.shape[:-2]):
@@ -79,7 +75,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None) -> Value:
     for k, x in enumerate((a, b)):
         if not x.rank:
             raise RuleError(f"matmul: Input operand {k} does not have enough dimensions (has 0, gufunc core with "
-                            "signature (n?,k),(k,m?)->(n?,m?) requires 1)", code="E301")
+                            "signature (n?,k),(k,m?)->(n?,m?) requires 1)", code="E302")
     if b.rank == 1:
         return matvec(a, b) if a.rank > 1 else contract_last(a, b, 0)
     if a.rank == 1:
@@ -162,17 +158,17 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Value:
     x, y = strong(a, b)
     if isinstance(axes, (tuple, list)):
         if len(axes) != 2:
-            raise RuleError("axes of tensordot must be an int or a pair of ints or sequences", code="E304")
+            raise RuleError("axes of tensordot must be an int or a pair of ints or sequences", code="E303")
         left, right = (tuple(axis_of(k, v.rank) for k in (side if isinstance(side, (tuple, list)) else (side,)))
                        for side, v in zip(axes, (x, y)))
     else:
         count = static_int(axes, "axes")
         if not 0 <= count <= min(x.rank, y.rank):
             raise RuleError(f"tensordot over {count} axes of shapes {shown_shape(x.shape)} and "
-                            f"{shown_shape(y.shape)}", code="E304")
+                            f"{shown_shape(y.shape)}", code="E303")
         left, right = tuple(range(x.rank - count, x.rank)), tuple(range(count))
     if len(left) != len(right) or any(not same_size(x.shape[i], y.shape[j]) for i, j in zip(left, right)):
-        raise RuleError("shape-mismatch for sum", code="E301")
+        raise RuleError("shape-mismatch for sum", code="E302")
     return ops.dot_general(x, y, contract=(left, right), batch=NONE)
 
 
@@ -212,7 +208,7 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Value:
     if any(v.shape[axis_of(axis, v.rank)] != 3 for v in (a, b)):
         raise RuleError("Both input arrays must be (arrays of) 3-dimensional vectors, but they are "
                         f"{a.shape[axis_of(axis, a.rank)]} and {b.shape[axis_of(axis, b.rank)]} dimensional instead.",
-                        code="E301")
+                        code="E302")
     return cross(a, b, axis=axis)
 
 
@@ -220,7 +216,7 @@ def _components(x: Value, axis: Any) -> list[Value]:
     at = axis_of(axis, x.rank)
     count = 3 if same_size(x.shape[at], 3) else 2 if same_size(x.shape[at], 2) else 0
     if not count:
-        raise RuleError("incompatible dimensions for cross product\n(dimension must be 2 or 3)", code="E301")
+        raise RuleError("incompatible dimensions for cross product\n(dimension must be 2 or 3)", code="E302")
     return [ops.reshape(ops.load(x, index=tuple(Span(k, 1) if a == at else Span(0, d) for a, d in enumerate(x.shape))),
                         shape=tuple(d for a, d in enumerate(x.shape) if a != at)) for k in range(count)]
 

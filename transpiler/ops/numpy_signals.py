@@ -22,11 +22,11 @@ from .spelling import Weak, as_value, cast, promote, python_type, spelled
 def _signal(x: Any, name: str) -> Value:
     value = as_value(x)
     if value.rank > 1:
-        raise RuleError(f"{name}: object too deep for desired array", code="E301")
+        raise RuleError(f"{name}: object too deep for desired array", code="E302")
     if not value.rank:
         value = ops.reshape(value, shape=(1,))
     if value.shape[0] == 0:
-        raise RuleError(f"{name}: an operand cannot be empty")
+        raise RuleError(f"{name}: an operand cannot be empty", kind=ValueError, code="E208")
     return value
 
 
@@ -58,7 +58,8 @@ def _convolved(a: Value, v: Value, mode: Any, name: str) -> Value:
     if mode in (1, "same"):
         swapped = minimum(maximum(m - n, 0), 1) if name == "correlate" else 0       # NumPy then correlates backwards
         return part(_full_convolution(a, v), 0, floordiv(minimum(n, m) - 1 + swapped, 2), maximum(n, m))
-    raise RuleError(f"mode of np.{name} must be one of 'full', 'same' or 'valid', not {mode!r}")
+    raise RuleError(f"mode of np.{name} must be one of 'full', 'same' or 'valid', not {mode!r}",
+                    kind=ValueError, code="E208")
 
 
 @spelled(np.convolve)
@@ -85,11 +86,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     values, points, heights = as_value(x, "float64"), as_value(xp, "float64"), as_value(fp)
     heights = cast(heights, "complex128" if heights.type.kind == "c" else "float64")
     if points.rank != 1 or heights.rank != 1:
-        raise RuleError("Data points must be 1-D sequences", code="E301")
+        raise RuleError("Data points must be 1-D sequences", code="E302")
     if not same_size(points.shape[0], heights.shape[0]):
-        raise RuleError("fp and xp are not of the same length.", code="E301")
+        raise RuleError("fp and xp are not of the same length.", code="E302")
     if points.shape[0] == 0:
-        raise RuleError("array of sample points is empty")
+        raise RuleError("array of sample points is empty", kind=ValueError, code="E208")
     if period is not None:
         values, points, heights = _periodic(values, points, heights, period)
         left = right = None
@@ -121,7 +122,7 @@ def _end(given: Any, known: Value, dtype: str) -> Value:
 def _periodic(x: Value, points: Value, heights: Value, period: Any) -> tuple[Value, Value, Value]:
     """The same over one period, with a point of the neighbouring periods at each end."""
     if python_type(period) in (int, float) and not isinstance(period, Weak) and period == 0:
-        raise RuleError("period must be a non-zero value")
+        raise RuleError("period must be a non-zero value", kind=ValueError, code="E208")
     length = ops.absolute(as_value(period, "float64"))
     x, points = ops.remainder(x, length), ops.remainder(points, length)
     order = ops.argsort(points, axis=0, stable=True)

@@ -34,6 +34,17 @@ def free_axes(rank: int, *used: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(k for k in range(rank) if k not in taken)
 
 
+def shown_size(dim: Any) -> str:
+    """A size as messages write it: that of this call where it is known."""
+    return shown_shape((dim,))[1:-2]
+
+
+def not_aligned(a: Sequence[Any], b: Sequence[Any], i: int, j: int) -> RuleError:
+    """NumPy's complaint that axis i of one shape does not fit axis j of the other."""
+    return RuleError(f"shapes {shown_shape(a)} and {shown_shape(b)} not aligned: {shown_size(a[i])} (dim {i}) != "
+                     f"{shown_size(b[j])} (dim {j})", code="E302")
+
+
 def result_shape(a: Type, b: Type, contract: Pairs, batch: Pairs) -> tuple[Any, ...]:
     shared = tuple(_same(a.shape[i], b.shape[j]) for i, j in zip(*batch))
     return (*shared, *(a.shape[k] for k in free_axes(a.rank, contract[0], batch[0])),
@@ -93,15 +104,14 @@ class DotGeneral(Op):
             raise RuleError(f"dot_general of {a} and {b}", kind=TypeError, code="E309")
         for pairs in (contract, batch):
             if len(pairs[0]) != len(pairs[1]):
-                raise RuleError(f"dot_general pairs the axes {pairs[0]} with {pairs[1]}")
+                raise RuleError(f"dot_general pairs the axes {pairs[0]} with {pairs[1]}", kind=ValueError, code="E208")
         for x, axes in ((a, (*contract[0], *batch[0])), (b, (*contract[1], *batch[1]))):
             if len(set(axes)) != len(axes) or any(not 0 <= k < x.rank for k in axes):
-                raise RuleError(f"dot_general over the axes {axes} of {x}", code="E304")
+                raise RuleError(f"dot_general over the axes {axes} of {x}", code="E303")
         for i, j in zip((*contract[0], *batch[0]), (*contract[1], *batch[1])):
             m, n = a.shape[i], b.shape[j]
             if not same_size(m, n):
-                raise RuleError(f"shapes {shown_shape(a.shape)} and {shown_shape(b.shape)} not aligned: {m} (dim {i}) "
-                                f"!= {n} (dim {j})", code="E301")
+                raise not_aligned(a.shape, b.shape, i, j)
         return a.with_shape(result_shape(a, b, contract, batch))
 
     def reference(self, a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> Any:

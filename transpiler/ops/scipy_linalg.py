@@ -19,10 +19,10 @@ def _system(name: str, a: Any, b: Any) -> tuple[Value, Value]:
     check_square(name, left.type)
     if left.rank != 2 or right.rank not in (1, 2):
         raise RuleError(f"scipy.linalg.{name} of stacks of matrices is not supported", kind=NotImplementedError,
-                        code="E202", help="use np.linalg.solve, which takes stacks")
+                        code="E203", help="use np.linalg.solve, which takes stacks")
     if not same_size(left.shape[0], right.shape[0]):
         raise RuleError(f"shapes of a {shown_shape(left.shape)} and b {shown_shape(right.shape)} are incompatible",
-                        code="E301")
+                        code="E302")
     return left, right
 
 
@@ -31,7 +31,8 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: Any = False, unit_di
                      overwrite_b: Any = False, check_finite: Any = True) -> Value:
     left, right = _system("solve_triangular", a, b)
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise RuleError(f"trans of solve_triangular must be one of 0, 1, 2, 'N', 'T', 'C', not {trans!r}")
+        raise RuleError(f"trans of solve_triangular must be one of 0, 1, 2, 'N', 'T', 'C', not {trans!r}",
+                        kind=ValueError, code="E208")
     return ops.triangular_solve(left, right, lower=bool(lower), transposed=trans not in (0, "N"),
                                 unit_diagonal=bool(unit_diagonal))
 
@@ -62,7 +63,7 @@ def solve(a: Any, b: Any, lower: Any = False, overwrite_a: Any = False, overwrit
           check_finite: Any = True, assume_a: Any = None, transposed: Any = False) -> Value:
     if assume_a not in (None, "gen", "general"):
         raise RuleError(f"assume_a={assume_a!r} of scipy.linalg.solve is not supported", kind=NotImplementedError,
-                        code="E202", help="leave it out, or use cho_solve(cho_factor(a), b), or solve_triangular")
+                        code="E203", help="leave it out, or use cho_solve(cho_factor(a), b), or solve_triangular")
     left, right = _system("solve", a, b)
     return ops.solve(matrix_transpose(left) if transposed else left, right)
 

@@ -34,9 +34,10 @@ class SearchSorted(NoGradient, Op):
         if a.dtype != v.dtype or a.kind == "c":
             raise RuleError(f"searchsorted of {v} in {a}", kind=TypeError, code="E309")
         if a.rank != stack + 1 or v.rank < stack or not all(map(same_size, a.shape[:stack], v.shape)):
-            raise RuleError(f"searchsorted of {v} in {a}: object too deep for desired array", code="E301")
+            raise RuleError(f"searchsorted of {v} in {a}: object too deep for desired array", code="E302")
         if side not in ("left", "right"):
-            raise RuleError(f"search side must be one of 'left' or 'right' (got {side!r})")
+            raise RuleError(f"search side must be one of 'left' or 'right' (got {side!r})",
+                            kind=ValueError, code="E208")
         return Type("int64", v.shape)
 
     def reference(self, a: Any, v: Any, *, side: str, stack: int = 0) -> Any:
@@ -120,7 +121,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Valu
     array, wanted = promote(as_value(a), v)
     if array.rank != 1:
         raise RuleError("object too deep for desired array" if array.rank else "object of too small depth for desired "
-                        "array", code="E301")
+                        "array", code="E302")
     if sorter is not None:
         order = integer_indices(sorter, "sorter")
         array = ops.gather(array, wrapped(order, array.shape[0], 0), axes=(0,))
@@ -133,7 +134,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Value:
     edges, values = promote(as_value(bins), x)
     if edges.rank != 1:
         raise RuleError("object too deep for desired array" if edges.rank else "object of too small depth for desired "
-                        "array", code="E301")
+                        "array", code="E302")
     (count,) = edges.shape
     if count == 0:
         return const(0, I64.with_shape(values.shape))

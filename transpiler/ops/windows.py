@@ -32,7 +32,7 @@ class Skew(Linear):
 
     def infer(self, x: Type, *, size: Any, down: bool) -> Type:
         if x.rank < 2:
-            raise RuleError(f"skew of {x}")
+            raise RuleError(f"skew of {x}", kind=ValueError, code="E208")
         return x.with_shape((*x.shape[:-2], size, x.shape[-1]))
 
     def reference(self, x: Any, *, size: int, down: bool) -> Any:
