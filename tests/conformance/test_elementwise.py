@@ -232,6 +232,41 @@ def test_isclose():
     assert_conforms(np.isclose, [x, y])
     assert_conforms(np.isclose, [x, y], equal_nan=True)
     assert_conforms(np.isclose, [x, y], rtol=0.2, atol=0.0)
+    for function in (np.allclose, np.array_equal):
+        assert_conforms(function, [x, y])
+        assert_conforms(function, [x[:3], x[:3]])
+        assert_conforms(function, [np.ones((2, 3)), np.ones(3)])
+    assert_conforms(np.array_equal, [x, x], equal_nan=True)
+
+
+@pytest.mark.parametrize("function", [f for f in BINARY if f not in (np.divmod,)], ids=name_of)
+def test_outer(function):
+    outer = (function, "outer")
+    for x, y in ((np.array([1, 2]), np.array([3, 1, 2])), (np.array([[1, 2]]), np.array([2, 3])), (np.array([1, 2]), 3)):
+        for dtype in ("int64", "float64"):
+            left = x.astype(dtype)
+            right = y.astype(dtype) if isinstance(y, np.ndarray) else y
+            try:
+                want = function.outer(left, right)
+            except TypeError:
+                continue
+            got = spelled_call(outer, [left, right])
+            assert want.dtype == got.dtype and want.shape == got.shape
+            assert_near(want, got, 2, f"{function.__name__}.outer")
+
+
+def test_modf():
+    x = np.array([1.5, -2.25, math.inf, -math.inf, 0.0, -0.0, 3.0])
+    assert_conforms(np.modf, [x])
+    assert [np.signbit(r).tolist() for r in spelled_call(np.modf, [x])] == [np.signbit(r).tolist() for r in np.modf(x)]
+    assert_conforms(np.modf, [np.array([1, 2])])
+
+
+def test_parts_that_vanish():
+    z = np.array([1.0 + 2.0j, 3.0, 0.5j])
+    for function in (np.isreal, np.iscomplex):
+        assert_conforms(function, [z])
+        assert_conforms(function, [np.array([1.0, 2.0])])
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -261,6 +296,17 @@ def test_scipy_binary(name):
 def test_scipy_polygamma():
     for order in (0, 1, 3):
         assert_conforms(scipy.special.polygamma, [order, np.array([0.5, 2.0, 7.0])])
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_scipy_softmax(name):
+    function = getattr(scipy.special, name)
+    x = np.random.default_rng(0).normal(size=(3, 4)) * 10
+    for axis in (None, 0, -1, (0, 1)):
+        assert_conforms(function, [x], ulps=16, axis=axis)
+    assert_conforms(function, [np.array([1000.0, 0.0, -1000.0])], ulps=4)
+    assert_conforms(function, [np.array([1, 2, 3])], ulps=4)
+    assert_conforms(function, [x.astype("float32")], ulps=16, axis=1)
 
 
 MATH_UNARY = ["exp", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",

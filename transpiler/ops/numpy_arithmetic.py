@@ -30,6 +30,7 @@ from .spelling import (
     promote,
     python_type,
     result_dtype,
+    spell_outer,
     spell_ufunc,
     spelled,
     ufunc_operands,
@@ -94,6 +95,10 @@ def numpy_float_power(*operands: Any, **options: Any) -> Value:
     return _power(np.float_power, *operands, **options)
 
 
+spell_outer(np.power, numpy_power)
+spell_outer(np.float_power, numpy_float_power)
+
+
 @spelled(pow)
 def python_power(base: Any, exp: Any, mod: Any = None) -> Value:
     if mod is not None:
@@ -113,8 +118,7 @@ def _power(ufunc: np.ufunc, *operands: Any, **options: Any) -> Value:
         return ops.power(base, exponent)
     if exponent.type.kind == "i":
         fits = exponent >= 0
-        check(ops.all(fits, axes=tuple(range(fits.rank))) if fits.rank else fits, "ValueError",
-              "Integers to negative integer powers are not allowed.")
+        check(_everywhere(fits), "ValueError", "Integers to negative integer powers are not allowed.")
     return ops.power(base, exponent)
 
 
@@ -159,6 +163,7 @@ def _spell_comparison(ufunc: np.ufunc, op: Callable[..., Value], *more: Any) -> 
         return op(x, y)
 
     spelled(ufunc, *more)(call)
+    spell_outer(ufunc, call)
 
 
 _spell_comparison(np.equal, c.equal, operator.eq)
@@ -180,6 +185,24 @@ def numpy_isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_na
     bound = as_value(atol, x.dtype) + as_value(rtol, x.dtype) * ops.absolute(y)
     near = (ops.absolute(x - y) <= bound) & ops.isfinite(y) | x.eq(y)
     return near | ops.isnan(x) & ops.isnan(y) if equal_nan else near
+
+
+@spelled(np.allclose)
+def numpy_allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Value:
+    return _everywhere(numpy_isclose(a, b, rtol, atol, equal_nan))
+
+
+@spelled(np.array_equal)
+def numpy_array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Value:
+    x, y = promote(a1, a2)
+    if x.rank != y.rank or any(isinstance(m, int) and isinstance(n, int) and m != n for m, n in zip(x.shape, y.shape)):
+        return const(False, BOOL)
+    same = x.eq(y)
+    return _everywhere(same | ops.isnan(x) & ops.isnan(y) if equal_nan and x.type.is_inexact else same)
+
+
+def _everywhere(x: Value) -> Value:
+    return ops.all(x, axes=tuple(range(x.rank))) if x.rank else x
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -339,6 +362,16 @@ def numpy_angle(z: Any, deg: bool = False) -> Value:
     else:
         angle = ops.arctan2(*ufunc_operands(np.arctan2, (0, z)))
     return angle * (180 / np.pi) if deg else angle
+
+
+@spelled(np.iscomplex)
+def numpy_iscomplex(x: Any) -> Value:
+    return numpy_imag(x).ne(0)
+
+
+@spelled(np.isreal)
+def numpy_isreal(x: Any) -> Value:
+    return numpy_imag(x).eq(0)
 
 
 @spelled(np.iscomplexobj)

@@ -18,8 +18,19 @@ from ..ir.nodes import Value
 from ..ir.types import BOOL
 from . import comparison, elementary, rounding, special
 from .base import RuleError
+from .families import restore_axes
 from .numpy_arithmetic import power_by, scalar_argument
-from .spelling import as_value, cast, python_type, spell_scipy, spell_ufunc, spelled, static_int, ufunc_operands
+from .spelling import (
+    as_value,
+    axes_of,
+    cast,
+    python_type,
+    spell_scipy,
+    spell_ufunc,
+    spelled,
+    static_int,
+    ufunc_operands,
+)
 
 for _name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "hypot", "logaddexp",
               "logaddexp2", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh",
@@ -91,6 +102,16 @@ def python_round(number: Any, ndigits: Any = None) -> Value:
     return numpy_round(number, ndigits)
 
 
+@spelled(np.modf)
+def numpy_modf(*operands: Any, **options: Any) -> tuple[Value, Value]:
+    """The fractional part, of slope 1, and the whole part, of slope 0; both have the sign of x."""
+    (x,) = ufunc_operands(np.trunc, operands, **options)
+    x = x if x.type.is_inexact else cast(x, "float64")
+    whole = ops.trunc(x)
+    rest = ops.select(ops.isinf(x), const(0, x.type), x - whole)
+    return ops.copysign(rest, x), whole
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # tests
 
@@ -156,6 +177,30 @@ def scipy_polygamma(n: Any, x: Any) -> Value:
         raise RuleError(f"polygamma of order {order} does not exist", code="E208", kind=ValueError)
     x = cast(x, "float64")
     return ops.polygamma(x, n=order) if order else ops.digamma(x)
+
+
+def _shifted(x: Any, axis: Any) -> tuple[Value, Callable[[Value], Value]]:
+    """x - max(x) along the axes, and the sum along them, copied back.  The maximum is a constant of both results."""
+    x = as_value(x)
+    x = x if x.type.is_inexact else cast(x, "float64")
+    axes = axes_of(axis, x.rank)
+    if not axes:
+        return x - x, lambda v: v
+    top = ops.stop_gradient(ops.max(x, axes=axes))
+    return x - restore_axes(top, axes, x.shape), lambda v: restore_axes(ops.sum(v, axes=axes), axes, x.shape)
+
+
+@spelled(("scipy.special", "softmax"))
+def scipy_softmax(x: Any, axis: Any = None) -> Value:
+    shifted, total = _shifted(x, axis)
+    weights = ops.exp(shifted)
+    return weights / total(weights)
+
+
+@spelled(("scipy.special", "log_softmax"))
+def scipy_log_softmax(x: Any, axis: Any = None) -> Value:
+    shifted, total = _shifted(x, axis)
+    return shifted - ops.log(total(ops.exp(shifted)))
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -258,7 +258,22 @@ def spell_ufunc(ufunc: np.ufunc, op: Callable[..., Value], *more: Any) -> Callab
 
     call.__name__ = ufunc.__name__
     spelled(ufunc, *more)(call)
+    spell_outer(ufunc, call)
     return call
+
+
+def spell_outer(ufunc: np.ufunc, call: Callable[..., Any]) -> None:
+    """Register `ufunc.outer` of a ufunc of two operands, whose spelling is `call`: every pair of elements."""
+    if ufunc.nin != 2:
+        return
+
+    def outer(a: Any, b: Any, /, **options: Any) -> Any:
+        left, right = (as_value(x) if isinstance(x, (list, tuple, np.ndarray, np.generic)) else x for x in (a, b))
+        if is_value(left) and left.rank and is_value(right) and right.rank:
+            left = registry.apply("reshape", left, shape=(*left.shape, *[1] * right.rank))
+        return call(left, right, **options)
+
+    spelled((ufunc, "outer"))(outer)
 
 
 def spell_scipy(name: str, op: Callable[..., Value]) -> Callable[..., Value]:
