@@ -6,6 +6,7 @@ import importlib
 from typing import Any
 
 from gradsmith.kernels.accumulate import accumulate
+from gradsmith.kernels.allocation import empty, zeros
 from gradsmith.kernels.exponential import exp, exp2, expit, expm1
 from gradsmith.kernels.hyperbolic import arccosh, arcsinh, arctanh, cosh, sinh, tanh
 from gradsmith.kernels.inverse_trig import arccos, arcsin, arctan, arctan2
@@ -78,6 +79,20 @@ _ON_DEMAND = {
         "stacked_solve_triangular",
         "stacked_adjugate",
         "stacked_adjugate_tangent",
+    ),
+    "decompositions": (
+        "svd",
+        "singular_values",
+        "eigh",
+        "eigvalsh",
+        "qr",
+        "pinv",
+        "stacked_svd",
+        "stacked_singular_values",
+        "stacked_eigh",
+        "stacked_eigvalsh",
+        "stacked_qr",
+        "stacked_pinv",
     ),
     "sorting": ("sort", "argsort"),
 }
