@@ -359,3 +359,10 @@ def test_random_reshapes(data):
 
 def test_type_of_names_sizes():
     assert (symbol("n2"), 1, 0, symbol("n3")) == type_of(np.zeros((2, 1, 0, 3)), True).shape
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+def test_an_order_that_depends_on_memory_is_refused(order):
+    with pytest.raises(RuleError, match="depends on how the array lies in memory"):
+        spelled_call(np.ravel, array((2, 3)), order=order)
+    assert_conforms(np.ravel, array((3,)), order=order)

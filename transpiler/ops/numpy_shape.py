@@ -25,6 +25,9 @@ def reshaped(x: Value, shape: tuple[Any, ...], order: str = "C") -> Value:
         return reversed_axes(reshaped(reversed_axes(x), shape[::-1]))
     if order not in ("C", "A", "K"):
         raise RuleError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order != "C" and x.rank > 1:
+        raise RuleError(f"order={order!r} depends on how the array lies in memory", kind=NotImplementedError,
+                        code="E202", help="say order='C' or order='F'")
     total = product(x.shape)
     unknown = [k for k, d in enumerate(shape) if isinstance(d, int) and d < 0]
     refusal = f"cannot reshape array of size {total} into shape {shown_shape(shape)}"
