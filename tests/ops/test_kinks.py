@@ -9,6 +9,7 @@ import pytest
 import scipy.special
 
 from gradsmith.transpiler import ops
+from gradsmith.transpiler.errors import RuleError
 from gradsmith.transpiler.ir.build import build_func
 from gradsmith.transpiler.ir.evaluate import evaluate
 from gradsmith.transpiler.ir.types import F64
@@ -146,3 +147,9 @@ def test_second_derivative_of_logaddexp_at_a_tie():
 def test_second_derivative_of_xlogy_where_its_factor_is_zero():
     mixed = nested(lambda x: spelled(scipy.special.xlogy)(x, 2.0 + x), 2)
     assert mixed(0.0) == pytest.approx(2 / 2.0, rel=1e-14)
+
+
+def test_derivatives_beyond_the_kernels_are_refused():
+    func = build_func("f", [("x", F64)], lambda x: (ops.sinc_derivative(x, n=20),))
+    with pytest.raises(RuleError, match=r"order 21 of np.sinc is not supported"):
+        jvp(func, [True])

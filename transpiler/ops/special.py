@@ -16,11 +16,18 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Value
 from ..ir.types import Type
-from .base import Into, Sample
+from .base import Into, RuleError, Sample
 from .families import Elementwise, elementwise, register
 from .samples import between, corner
 
 INF, NAN = float("inf"), float("nan")
+HIGHEST_POLYGAMMA, HIGHEST_SINC = 30, 20        # orders that the kernels have
+
+
+def _check_order(n: int, highest: int, what: str) -> None:
+    if not 0 <= n <= highest:
+        raise RuleError(f"the derivative of order {n} of {what} is not supported (0 to {highest} are)",
+                        kind=NotImplementedError, code="E202")
 
 
 def scipy_reference(name: str) -> Callable[..., Any]:
@@ -74,6 +81,7 @@ class Polygamma(Elementwise):
     cost = 60
 
     def infer(self, x: Type, *, n: int, **params: Any) -> Type:  # type: ignore[override]
+        _check_order(n, HIGHEST_POLYGAMMA, "digamma")
         return super().infer(x)
 
     def reference(self, x: Any, *, n: int, **params: Any) -> Any:
@@ -210,6 +218,7 @@ class SincDerivative(Elementwise):
     cost = 30
 
     def infer(self, x: Type, *, n: int, **params: Any) -> Type:  # type: ignore[override]
+        _check_order(n, HIGHEST_SINC, "np.sinc")
         return super().infer(x)
 
     def reference(self, x: Any, *, n: int, **params: Any) -> Any:
