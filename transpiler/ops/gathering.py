@@ -191,7 +191,7 @@ class ArrayWrite(Op):
 class ScatterAdd(ArrayWrite):
     """x with v added at index arrays; what falls on one place is added up."""
 
-    name, hlo, adds = "scatter_add", "add", True
+    name, hlo, adds, masks = "scatter_add", "add", True, False
 
     def reference(self, x: Any, v: Any, *indices: Any, axes: Axes) -> Any:
         places = numpy_places(x, indices, axes)

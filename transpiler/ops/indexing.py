@@ -395,7 +395,7 @@ class Store(Write):
 class AddAt(Write):
     """x with v added to the elements at the index."""
 
-    name, by_arrays, adds = "add_at", "scatter_add", True
+    name, by_arrays, adds, masks = "add_at", "scatter_add", True, False
 
     def reference(self, x: Any, v: Any, *scalars: Any, index: Index) -> Any:
         result = np.array(x)

@@ -26,7 +26,7 @@ from .spelling import NotKnown, Weak, as_value, axes_of, axis_of, cast, is_value
 class Norm(Reduction):
     """(sum of |x| ** order) ** (1 / order) over `axes`, of real floats; `order` is finite and not 0."""
 
-    name, masks = "norm", True
+    name, masks = "norm", False
     cost = 2
 
     def infer(self, x: Type, *, axes: tuple[int, ...], order: float) -> Type:
