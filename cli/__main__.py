@@ -1,0 +1,5 @@
+"""`python -m gradsmith.cli`."""
+
+from gradsmith.cli.main import main
+
+main()

@@ -1,0 +1,141 @@
+"""`gradsmith build`: write the module for a function, a transform and a signature, or all that the project lists."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from .generate import Request
+    from .target import Target
+
+TARGET = typer.Argument(metavar="[TARGET]", help="FILE.py:FUNC or package.module:FUNC.  Without it, everything that "
+                                                 "[tool.gradsmith] in the nearest pyproject.toml lists.",
+                        show_default=False)
+TRANSFORM = typer.Option("--transform", "-t", metavar="EXPR", help=(
+    "jit, grad, value_and_grad, vjp, jvp, hvp, jacfwd, jacrev, hessian or vmap, with options as in "
+    '"grad(argnums=(0, 1))", nested as in "jit(grad(vmap))".'))
+SIGNATURE = typer.Option("--sig", "-s", metavar="TYPES", show_default=False, help=(
+    'Types of the arguments: "f64[n], f64[n,m], i64" or "float64[:], float64[:,::1], int64".  Not needed where the '
+    "function's parameters are typed."))
+IN_AXES = typer.Option("--in-axes", metavar="AXES", show_default=False, help='in_axes of vmap, as in "None, 0".')
+OUT_AXES = typer.Option("--out-axes", metavar="AXES", show_default=False, help="out_axes of vmap.")
+ARGNUMS = typer.Option("--argnums", metavar="NUMBERS", show_default=False,
+                       help='Arguments to differentiate, as in "0" or "0, 1".')
+
+
+def command(
+    target: Annotated[str | None, TARGET] = None,
+    transform: Annotated[str, TRANSFORM] = "grad",
+    sig: Annotated[str | None, SIGNATURE] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="OUT.py", show_default=False,
+                                               help="The file to write; `-`, or nothing, prints it.")] = None,
+    name: Annotated[str | None, typer.Option("--name", show_default=False,
+                                             help="Name of the generated function, instead of FUNC_TRANSFORM.")] = None,
+    standalone: Annotated[bool, typer.Option("--standalone", help="Import nothing of gradsmith.")] = False,
+    parallel: Annotated[bool, typer.Option("--parallel", help="Run loops that can be in parallel.")] = False,
+    in_axes: Annotated[str | None, IN_AXES] = None,
+    out_axes: Annotated[str | None, OUT_AXES] = None,
+    argnums: Annotated[str | None, ARGNUMS] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; status 1 if a file is out of date.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build what has not changed, too.")] = False,
+) -> None:
+    """Write a module with the derivative (or batched version) of a function.
+
+    OUT.py defines FUNC_TRANSFORM, such as loss_grad.  It is plain Python for NumPy and Numba.
+    """
+    if target is None:
+        from .project import build_project
+        build_project(Path.cwd(), check=check, force=force)
+        return
+    chain = chain_of(transform, in_axes=in_axes, out_axes=out_axes, argnums=argnums)
+    from .generate import generate
+    from .target import opened
+    with opened(target) as found:
+        text = generate(request_of(found, chain, sig, name=name, standalone=standalone, parallel=parallel))
+    if output is None or output == "-":
+        sys.stdout.write(text)
+        return
+    path = Path(output)
+    if check:
+        require_same(path, text)
+        return
+    write(path, text)
+
+
+def chain_of(transform: str, *, in_axes: str | None = None, out_axes: str | None = None,
+             argnums: str | None = None) -> Any:
+    """The transform with the options that were given by themselves: they go to the outermost step that takes them."""
+    from .transform import OPTIONS, parse_option, parse_transform
+    chain = list(parse_transform(transform))
+    for name, text in (("in_axes", in_axes), ("out_axes", out_axes), ("argnums", argnums)):
+        if text is None:
+            continue
+        value = parse_option(name, text)
+        places = [k for k, step in enumerate(chain) if name in OPTIONS[step.kind] and name not in step.options]
+        if not places:
+            from gradsmith.transpiler.errors import error
+            raise error("E506", f"--{name.replace('_', '-')} is for none of the transforms in {transform}")
+        chain[places[-1]] = chain[places[-1]].with_default(name, value)
+    return tuple(chain)
+
+
+def request_of(target: Target, chain: Any, signature: str | None, *, name: str | None = None,
+               standalone: bool = False, parallel: bool = False) -> Request:
+    """The request for an opened target."""
+    from .generate import request_for
+    from .parameters import specs_for
+    specs = specs_for(target.function, signature, chain, target.name)
+    return request_for(target.function, target.shown, chain, specs, name=name, standalone=standalone,
+                       parallel=parallel)
+
+
+def write(path: Path, text: str) -> bool:
+    """Put the text into the file, at once or not at all; False where it was there already.  TranspileError (E510)."""
+    from gradsmith.transpiler.errors import error
+    if current(path) == text:
+        return False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}", suffix=".tmp")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, _usual_mode(path))
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as fault:
+        raise error("E510", f"{path} cannot be written: {fault.strerror or fault}") from None
+    return True
+
+
+def _usual_mode(path: Path) -> int:
+    """The mode that the file has, or that a new one would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def current(path: Path) -> str | None:
+    """What the file holds; None where there is none that can be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def require_same(path: Path, text: str) -> None:
+    """For --check: status 1 where building would change the file."""
+    from .console import note
+    if current(path) != text:
+        note(f"{path} is out of date")
+        raise typer.Exit(1)

@@ -1,0 +1,216 @@
+"""The text of a module for one function, transform and signature: what `build` writes and `show` shows.
+
+    function ─► chain of transforms ─► trace ─► pipeline ─► emit ─► guards, defaults and containers put around it
+
+Sizes may be anything, 0 and 1 included, where the code can be written so; else the least size that the code was
+written for is among what it checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gradsmith.transpiler import pipeline
+from gradsmith.transpiler.emit.python import Guard, emit
+from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, error, error_of
+from gradsmith.transpiler.frontend.guards import Capture
+from gradsmith.transpiler.frontend.trace import Trace, trace
+from gradsmith.transpiler.ir.dims import symbols_of
+from gradsmith.transpiler.ir.nodes import Block, Func, Var
+from gradsmith.transpiler.ir.walk import blocks, with_blocks
+from gradsmith.transpiler.signature import Spec, format_signature
+
+from .chain import Applied, apply_chain
+from .finish import Entry, finished_text, result_names
+from .parameters import arguments_for, names_for
+from .transform import Chain, generated_name, transform_text
+
+OURS = str(Path(__file__).parent)       # what is traced there is no line of the user's
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to generate.  shown: the target as the header names it.  name: of the generated function."""
+
+    function: Callable[..., Any]
+    shown: str
+    chain: Chain
+    specs: tuple[Spec, ...]
+    name: str
+    standalone: bool = False
+    parallel: bool = False
+
+    @property
+    def command(self) -> str:
+        """The command that makes it again."""
+        words = ["gradsmith build", self.shown]
+        if self.chain:
+            words.append(f'--transform "{transform_text(self.chain)}"')
+        words.append(f'--sig "{format_signature(self.specs)}"')
+        words += ["--standalone"] if self.standalone else []
+        words += ["--parallel"] if self.parallel else []
+        usual = generated_name(self.shown.rpartition(":")[2].rpartition(".")[2], self.chain)
+        return " ".join(words + ([f"--name {self.name}"] if self.name != usual else []))
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A request's trace, before the pipeline."""
+
+    request: Request
+    applied: Applied
+    trace: Trace
+
+    @property
+    def func(self) -> Func:
+        """The traced func, with captured arrays in front of captured numbers, which have defaults."""
+        func, count = self.trace.func, len(self.trace.captures)
+        own = func.params[:len(func.params) - count]
+        captured = [param for param, _ in self.captures]
+        names = result_names(self.trace.out_tree, self.applied, len(func.results), own)
+        return Func(self.request.name, (*own, *captured), without_places_in(func.body, OURS), names)
+
+    @property
+    def captures(self) -> list[tuple[Var, Capture]]:
+        count = len(self.trace.captures)
+        pairs = zip(self.trace.func.params[len(self.trace.func.params) - count:], self.trace.captures)
+        return sorted(pairs, key=lambda pair: not pair[0].type.shape)
+
+
+def traced(request: Request, *, low: int | None = None) -> Traced:
+    """Trace a request.  Sizes are at least `low`; without it, they are anything, or at least 2 where that fails."""
+    if low is None:
+        try:
+            return traced(request, low=0)
+        except TranspileError:
+            return traced(request, low=2)
+    names = names_for(request.function, len(request.specs))
+    arguments = arguments_for(request.specs, names, low)
+    try:
+        applied = apply_chain(request.function, request.chain, arguments, names)
+        return Traced(request, applied, trace(applied.callable, applied.arguments, name=request.name))
+    except TranspileError as fault:
+        raise error_of(_without_our_place(problem) for problem in fault.problems) from fault
+
+
+def _without_our_place(problem: Problem) -> Problem:
+    if problem.location is None or not problem.location.file.startswith(OURS):
+        return problem
+    return replace(problem, location=None)
+
+
+def without_places_in(block: Block, folder: str) -> Block:
+    """The block without locations in files of that folder."""
+    stmts = []
+    for stmt in block.stmts:
+        new = with_blocks(stmt, [without_places_in(inner, folder) for inner in blocks(stmt)])
+        if new.loc is not None and new.loc.file.startswith(folder):
+            new = replace(new, loc=None)
+        stmts.append(new)
+    return Block(tuple(stmts), block.results)
+
+
+def generate(request: Request) -> str:
+    """The module's text.  TranspileError for code that cannot be transpiled or written."""
+    try:
+        return written(traced(request, low=0))
+    except TranspileError:
+        return written(traced(request, low=2))
+
+
+def written(found: Traced) -> str:
+    """The module's text for a trace."""
+    request = found.request
+    stages = pipeline.PARALLEL_STAGES if request.parallel else pipeline.STAGES
+    func = pipeline.run(found.func, stages=stages)
+    entry = Entry(found.trace, found.applied, func, found.captures, request.name, described(func))
+    try:
+        text = emit(func, name=entry.compiled_name, doc=_header(found, func), guards=size_guards(func, found.trace,
+                    request.name), parallel=request.parallel, standalone=request.standalone)
+    except RuleError as problem:
+        raise problem.at(None) from None
+    return finished_text(text, entry)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# what the header says
+
+
+def described(func: Func) -> str:
+    """The parameters with their types: `x: f64[n], w: f64[n,m]`."""
+    return ", ".join(f"{p.name}: {p.type}" for p in func.params)
+
+
+def _header(found: Traced, func: Func) -> str:
+    request = found.request
+    of = f"{transform_text(request.chain)} of " if request.chain else ""
+    file, _, name = request.shown.rpartition(":")
+    lines = [f"{of}{name} in {file}, generated by gradsmith: {request.name}({described(func)}).", "",
+             "Make it again, rather than edit it, with", f"    {request.command}"]
+    lines += _captured(found)
+    return "\n".join(lines)
+
+
+def _captured(found: Traced) -> list[str]:
+    lines: list[str] = []
+    arrays = [param.name for param, _ in found.captures if param.type.shape]
+    numbers = [param.name for param, _ in found.captures if not param.type.shape]
+    if arrays or numbers:
+        lines += ["", "What the source reads from outside of the function became parameters of this one:"]
+        lines += [f"    {', '.join(arrays)}: required"] if arrays else []
+        lines += [f"    {', '.join(numbers)}: by default as when this was generated"] if numbers else []
+    fixed = {str(g.access): g.expected for g in found.trace.static_guards
+             if g.kind == "equal" and isinstance(g.expected, (bool, int, float, str)) and str(g.access).isidentifier()}
+    if fixed:
+        values = ", ".join(f"{name} = {value!r}" for name, value in sorted(fixed.items()))
+        lines += ["", f"It holds for {values}."]
+    return lines
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# what is checked on entry
+
+
+def size_guards(func: Func, found: Trace, name: str) -> list[Guard]:
+    """What must hold of the arguments' sizes for this code to be right."""
+    conditions, extra = size_conditions(func, found)
+    if not conditions and not extra:
+        return []
+    holding = f", where {' and '.join(extra)}" if extra else ""
+    message = f"{name} was generated for {described(func)}{holding}"
+    return [(" and ".join([*conditions, *extra]), f"ValueError({_quoted(message)})")]
+
+
+def size_conditions(func: Func, found: Trace) -> tuple[list[str], list[str]]:
+    """Conditions that the types in `described` tell already, and those that they do not."""
+    conditions: list[str] = []
+    extra: list[str] = []
+    bound = {p.name for p in func.params if not p.type.shape and p.type.kind in "iu"}
+    for param in func.params:
+        for axis, dim in enumerate(param.type.shape):
+            symbols = symbols_of(dim)
+            if str(dim) in symbols and str(dim) not in bound:
+                bound.add(str(dim))
+                low = symbols[str(dim)].low
+                extra += [f"{dim} >= {low}"] if low else []
+                continue
+            conditions.append(f"{param.name}.shape[{axis}] == {dim}")
+    extra += [str(guard) for guard in found.shape_guards]
+    return list(dict.fromkeys(conditions)), list(dict.fromkeys(extra))
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def request_for(function: Callable[..., Any], shown: str, chain: Chain, specs: Sequence[Spec], *,
+                name: str | None = None, standalone: bool = False, parallel: bool = False) -> Request:
+    """A request under the usual name, FUNC_TRANSFORM."""
+    stem = shown.rpartition(":")[2].rpartition(".")[2]
+    chosen = name or generated_name(stem, chain)
+    if not chosen.isidentifier():
+        raise error("E504", f"`{chosen}` cannot be the name of a function")
+    return Request(function, shown, chain, tuple(specs), chosen, standalone, parallel)
