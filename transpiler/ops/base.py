@@ -152,6 +152,19 @@ class Op(ABC):
     def vjp(self, ct: Any, args: Sequence[Value], result: Any, wanted: Sequence[bool],
             **params: Any) -> Sequence[Value | Into | None]: ...
 
+    def parting(self, args: Sequence[Value], result: Sequence[Value], **params: Any) -> Sequence[Value | None] | None:
+        """Optional, for rules that divide by differences of results: a direction for each result in which coinciding
+        ones part.  Such an op has `jvp_limit` and `vjp_limit` too: see `transforms.limits`."""
+        return None
+
+    def jvp_limit(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
+                  **params: Any) -> Sequence[Value | None]:
+        raise NotImplementedError(self.name)
+
+    def vjp_limit(self, moved: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
+                  **params: Any) -> Sequence[Value | None]:
+        raise NotImplementedError(self.name)
+
     @abstractmethod
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any: ...
 

@@ -197,8 +197,7 @@ def of_matrices(x: Value, order: Any, rows: int, columns: int) -> Value:
     if order is None or (isinstance(order, str) and order in ("fro", "f")):
         return euclidean(x, tuple(sorted((rows, columns))))
     if (isinstance(order, str) and order == "nuc") or (_is_number(order) and order in (2, -2)):
-        raise RuleError(f"the matrix norm of order {order!r} needs singular values, which are not supported yet",
-                        kind=NotImplementedError, code="E203", help="use the Frobenius norm: np.linalg.norm(x)")
+        return _of_singular_values(x, order, rows, columns)
     if isinstance(order, Weak) or is_value(order):
         raise NotKnown("the order of a norm", order)
     if not _is_number(order) or order not in (1, -1, np.inf, -np.inf):
@@ -207,3 +206,21 @@ def of_matrices(x: Value, order: Any, rows: int, columns: int) -> Value:
     sums = ops.sum(ops.absolute(x), axes=(along,))
     over -= over > along
     return _largest(sums, (over,)) if order > 0 else ops.min(sums, axes=(over,))
+
+
+def _of_singular_values(x: Value, order: Any, rows: int, columns: int) -> Value:
+    """The sum ("nuc"), the largest (2) or the smallest (-2) singular value; equal ones share the derivative equally.
+
+    One that is 0 has the derivative 0.
+    """
+    if x.type.kind == "c":
+        raise RuleError(f"the matrix norm of order {order!r} of complex matrices is not supported",
+                        kind=NotImplementedError, code="E203", help="use the Frobenius norm: np.linalg.norm(x)")
+    others = tuple(k for k in range(x.rank) if k not in (rows, columns))
+    s = ops.singular_values(ops.transpose(x, axes=(*others, rows, columns)))
+    zero = const(0, s.type)
+    s = ops.select(ops.equal(s, zero), zero, s)
+    last = (s.rank - 1,)
+    if order == "nuc":
+        return ops.sum(s, axes=last)
+    return _largest(s, last) if order == 2 else ops.min(s, axes=last)

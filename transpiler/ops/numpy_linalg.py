@@ -1,4 +1,4 @@
-"""np.linalg: inv, solve, det, slogdet, cholesky, matrix_power, multi_dot; what belongs to decompositions is refused."""
+"""np.linalg: inv, solve, det, slogdet, cholesky, matrix_power, multi_dot; what is not supported is refused."""
 
 from __future__ import annotations
 
@@ -178,11 +178,9 @@ def _refused(name: str, help: str) -> Callable[..., Any]:
 
 
 _ADVICE = {
-    "svd": "of a symmetric problem, solve or cholesky may do", "svdvals": "norm(x) is the Frobenius norm",
-    "eigh": "use det, solve or cholesky where they do", "eigvalsh": "use det or trace where they do",
-    "eig": "use det, solve or cholesky where they do", "eigvals": "use det or trace where they do",
-    "qr": "use cholesky of a.T @ a", "lstsq": "use solve(a.T @ a, a.T @ b)", "pinv": "use solve(a.T @ a, a.T)",
-    "matrix_rank": "compute it outside of the function", "cond": "compute it outside of the function",
+    "eig": "use eigh of a symmetric matrix, det, solve or svd where they do",
+    "eigvals": "use eigvalsh of a symmetric matrix, det, trace or svdvals where they do",
+    "lstsq": "use pinv(a) @ b", "matrix_rank": "compute it outside of the function",
     "tensorsolve": "reshape to matrices and use solve", "tensorinv": "reshape to a matrix and use inv",
 }
 for _name, _help in _ADVICE.items():

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from ..ir.build import Names, building, const, located
-from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Value, Var, While
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import used_names
 from .common import name_like, unsupported_statement
+from .limits import jvp_limits
 
 
 def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
@@ -32,17 +33,14 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
                 extra.append(tangent)
         for stmt in func.body.stmts:
             b.stmts.append(stmt)
-            match stmt:
-                case Let():
-                    with located(stmt.loc):
-                        _push(stmt, tangents)
-                case Check():
-                    pass
-                case If() | For() | While() | Call():
-                    unsupported_statement(stmt, "jvp")
-                case _:
-                    assert_never(stmt)
-        moved = [tangent_of(r, tangents) for r in func.results if r.type.is_inexact]
+            push_statement(stmt, tangents)
+        inexact = [r for r in func.results if r.type.is_inexact]
+        moved = [tangent_of(r, tangents) for r in inexact]
+        for number, stmt in enumerate(func.body.stmts):
+            if isinstance(stmt, Let) and any(a in tangents for a in stmt.args):
+                incoming = [None if isinstance(a, Const) else tangents.get(a) for a in stmt.args]
+                limits = jvp_limits(stmt, incoming, func.body.stmts[number + 1:], inexact, push_statement)
+                moved = [t if more is None else t + more for t, more in zip(moved, limits, strict=True)]
     return Func(name or f"{func.name}_jvp", (*func.params, *extra),
                 Block(tuple(b.stmts), (*func.results, *moved)))
 
@@ -50,6 +48,20 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
 def tangent_of(value: Value, tangents: dict[Var, Value]) -> Value:
     found = None if isinstance(value, Const) else tangents.get(value)
     return const(0, value.type) if found is None else found
+
+
+def push_statement(stmt: Stmt, tangents: dict[Var, Value]) -> None:
+    """Emit the tangents of the statement's targets, as far as those of what it reads are known."""
+    match stmt:
+        case Let():
+            with located(stmt.loc):
+                _push(stmt, tangents)
+        case Check():
+            pass
+        case If() | For() | While() | Call():
+            unsupported_statement(stmt, "jvp")
+        case _:
+            assert_never(stmt)
 
 
 def _push(let: Let, tangents: dict[Var, Value]) -> None:
