@@ -78,13 +78,13 @@ def _keep_dear(block: Block, virtual: dict[Var, Let]) -> None:
     behind = _ancestors(block)
     users: dict[Var, set[Let]] = {v: set() for v in virtual}
     for let in reversed(lets):
-        roots = users[let.target] if let.target in virtual else {let}
+        roots = users[let.targets[0]] if let.targets[0] in virtual else {let}
         for arg in let.args:
             if arg in users:
                 users[arg] |= roots
     cost: dict[Var, int] = {}
     for let in lets:
-        if let.target not in virtual:
+        if let.targets[0] not in virtual:
             continue
         value = let.target
         types = [a.type for a in let.args]
@@ -130,4 +130,4 @@ def _space(let: Let) -> tuple[Any, ...]:
         return let.args[0].type.shape
     if let.op.lowering is Lowering.SCATTER:
         return let.op.space([a.type for a in let.args], **let.params)
-    return let.target.type.shape
+    return let.targets[0].type.shape

@@ -53,7 +53,7 @@ def _out_of(loop: For) -> tuple[list[Stmt], For]:
 
 
 def _may_move(let: Let) -> bool:
-    if not let.op.is_pure or let.target.type.shape or len(let.targets) != 1:
+    if not let.op.is_pure or len(let.targets) != 1 or let.target.type.shape:
         return False
     if let.op.lowering is Lowering.ELEMENTWISE:
         return True
