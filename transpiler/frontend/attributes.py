@@ -115,7 +115,10 @@ def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
         case "nbytes":
             return dims.product(value.shape) * np.dtype(value.dtype).itemsize
         case "flat":
-            return it.call_numpy(np.ravel, (value,), {})
+            flat = it.call_numpy(np.ravel, (value,), {})
+            if isinstance(flat, ArrayRef):
+                flat.is_certain = True
+            return flat
     descriptor = getattr(np.ndarray, name, None)
     if name in ARRAY_PROPERTIES and descriptor is not None:
         if name in ("real", "imag"):

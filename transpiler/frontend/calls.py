@@ -209,7 +209,8 @@ def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ..
         case "tolist":
             return array_to_list(it, x)
         case "copy" | "__copy__" | "flatten" if isinstance(x, ArrayRef) and not is_static(x):
-            return ArrayRef(it.spell(np.ravel, x.read()) if name == "flatten" else x.read())
+            copied = it.spell(np.ravel, x.read(), *args, **kwargs) if name == "flatten" else x.read()
+            return ArrayRef(copied, layout="C")
         case "copy" if not isinstance(x, ArrayRef):
             return x
         case "block_until_ready":

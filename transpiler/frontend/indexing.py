@@ -22,6 +22,7 @@ from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, broadcast_together, cast, python_type, static_array
 from .iteration import DimRange, Iterator, iterate
+from .layout import of_index
 from .values import ArrayRef, Instance, Masked, View, from_numpy, is_object, is_scalar, is_static, to_python, type_of
 
 if TYPE_CHECKING:
@@ -129,8 +130,9 @@ def _array_item(it: Interpreter, ref: ArrayRef, key: Any) -> Any:
     index = parse_index(it, ref.shape, key)
     if index.is_basic:
         view = IndexView(index, key)
-        if not all(isinstance(item, At) for item in index.items):
-            return ArrayRef.of_view(ref, view, view.read(ref.read()))
+        if not all(isinstance(item, At) for item in index.items) or _has_ellipsis(key):
+            return ArrayRef.of_view(ref, view, view.read(ref.read()),
+                                    layout=of_index(ref.layout, index.items, ref.shape))
         return view.read(ref.read())
     result = read_advanced(it, ref.read(), index)
     return ArrayRef(result) if result.rank else result
@@ -140,12 +142,17 @@ def _known_item(it: Interpreter, ref: ArrayRef, key: Any) -> Any:
     known = ref.current_known()
     assert known is not None
     result = it.native(lambda: known[to_python(key)])
-    if not isinstance(result, np.ndarray) or result.ndim == 0:
+    if not isinstance(result, np.ndarray) or (result.ndim == 0 and not _has_ellipsis(key)):
         return from_numpy(result)
     index = parse_index(it, ref.shape, key)
     if index.is_basic:
-        return ArrayRef.of_view(ref, IndexView(index, key), None)
+        return ArrayRef.of_view(ref, IndexView(index, key), None, layout=of_index(ref.layout, index.items, ref.shape))
     return from_numpy(result)
+
+
+def _has_ellipsis(key: Any) -> bool:
+    """`x[..., 0]` is an array without dimensions, a view, where `x[0]` is a scalar."""
+    return key is Ellipsis or (isinstance(key, tuple) and any(part is Ellipsis for part in key))
 
 
 def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
@@ -251,7 +258,7 @@ def parse_index(it: Interpreter, shape: tuple[Any, ...], key: Any) -> Index:
     if not any(part is Ellipsis for part in parts):
         parts.append(Ellipsis)
     at = next(k for k, part in enumerate(parts) if part is Ellipsis)
-    parts[at:at + 1] = [slice(None)] * (len(shape) - taken)
+    parts[at + 1:at + 1] = [slice(None)] * (len(shape) - taken)      # after the `...`, which parts arrays even if empty
     return _assemble(it, shape, parts)
 
 
@@ -323,6 +330,8 @@ def _assemble(it: Interpreter, shape: tuple[Any, ...], parts: list[Any]) -> Inde
     place: int | None = None
     axis = kept = 0
     for position, part in enumerate(parts):
+        if part is Ellipsis:
+            continue
         if part is None:
             items.append(New())
             kept += 1

@@ -24,6 +24,7 @@ from ..ir.nodes import Block, Const, Func, Value, Var
 from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import SPELLINGS, NotKnown, Weak, cast, find_spelling, is_value
+from . import layout
 from .captures import Captures
 from .environment import Frame
 from .errors import raised
@@ -47,15 +48,15 @@ MAX_DEPTH = 150               # nested calls of user functions
 MAX_STEPS = 200_000           # statements of one trace: beyond, an unrolled loop is taken to be endless
 
 # NumPy functions (and methods) whose result is a view of their first argument.
-VIEWS = frozenset({
+VIEWS: frozenset[Any] = frozenset({
     np.transpose, np.ndarray.T, np.ndarray.transpose, np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel,
     np.swapaxes, np.ndarray.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.ndarray.squeeze, np.expand_dims,
     np.broadcast_to, np.diagonal, np.ndarray.diagonal, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag,
     np.ndarray.real, np.ndarray.imag, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
-    np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.diag,
+    np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.diag, np.ascontiguousarray,
 })
-SAME = frozenset({np.asarray, np.asanyarray, np.ascontiguousarray, np.positive})
-MASKABLE = frozenset({np.sum, np.ndarray.sum, np.prod, np.ndarray.prod, np.mean, np.ndarray.mean, np.any,
+SAME: frozenset[Any] = frozenset({np.asarray, np.asanyarray})
+MASKABLE: frozenset[Any] = frozenset({np.sum, np.ndarray.sum, np.prod, np.ndarray.prod, np.mean, np.ndarray.mean, np.any,
                       np.ndarray.any, np.all, np.ndarray.all, np.var, np.ndarray.var, np.std, np.ndarray.std})
 
 
@@ -245,7 +246,10 @@ class Interpreter:
             return args[0]
         if is_view(key, args):
             return self._views(key, args, kwargs, result)
-        return lift(result)
+        made = lift(result)
+        if isinstance(made, ArrayRef):
+            made.layout = layout.of_result(key, args, made.rank)
+        return made
 
     def _run_spelling(self, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
@@ -334,9 +338,16 @@ class Interpreter:
                                 None if inverse is None else
                                 lambda whole, new: inverse(whole, new, *lowered, **options))
 
+        def made(k: int | None, value: Value) -> ArrayRef:
+            ref = ArrayRef.of_view(base, part(k), value, layout=layout.of_view(key, base, value.rank),
+                                   is_certain=not layout.may_copy(key, base))
+            if key in layout.READ_ONLY:
+                ref.owner = "read-only"
+            return ref
+
         if is_value(result):
-            return ArrayRef.of_view(base, part(None), result) if result.rank else result
-        return type(result)(ArrayRef.of_view(base, part(k), value) for k, value in enumerate(result))
+            return made(None, result) if result.rank else result
+        return type(result)(made(k, value) for k, value in enumerate(result))
 
     def call_numpy(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A NumPy function on anything: NumPy itself where all is known, else its spelling."""
@@ -350,8 +361,9 @@ class Interpreter:
     def _known_view(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if find_spelling(key) is None:
             return from_numpy(self.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
-        result = self.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()})
-        if not isinstance(result, np.ndarray) or result.ndim == 0:
+        whole = args[0].current_known()
+        result = self.native(key, whole, *map(to_python, args[1:]), **{k: to_python(v) for k, v in kwargs.items()})
+        if not isinstance(result, np.ndarray) or result.ndim == 0 or not np.may_share_memory(result, whole):
             return from_numpy(result)
         function = find_spelling(key)
         lowered, options = [lower(a) for a in args[1:]], {k: lower(v) for k, v in kwargs.items()}
@@ -360,7 +372,10 @@ class Interpreter:
         view = FunctionView(lambda value: function(value, *lowered, **options),      # type: ignore[misc]
                             lambda array: key(array, *static_args, **static_kwargs),
                             None if inverse is None else lambda whole, new: inverse(whole, new, *lowered, **options))
-        return ArrayRef.of_view(args[0], view, None)
+        ref = ArrayRef.of_view(args[0], view, None, layout=layout.of_array(result))
+        if not result.flags.writeable:
+            ref.owner = "read-only"
+        return ref
 
     def _known_result(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """NumPy's own result; large arrays are emitted instead, so that no table of their elements is written."""

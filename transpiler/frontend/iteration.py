@@ -44,6 +44,8 @@ class DimRange:
 def iterate(it: Interpreter, value: Any) -> list[Any]:
     """All elements, for what is gone over while transpiling."""
     if isinstance(value, ArrayRef):
+        if not value.rank:
+            raise RuleError("iteration over a 0-d array", kind=TypeError, code="E312")
         return _rows(it, value)
     if isinstance(value, DimRange):
         return list(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
@@ -66,7 +68,7 @@ def lazily(it: Interpreter, value: Any) -> Any:
     if isinstance(value, DimRange):
         for bound in (value.start, value.stop, value.step):
             _fixed(it, bound)
-    if isinstance(value, ArrayRef):
+    if isinstance(value, ArrayRef) and value.rank:
         _fixed(it, value.shape[0])
     return iterate(it, value)
 
@@ -115,6 +117,8 @@ def _object_items(it: Interpreter, value: Any) -> list[Any]:
 def length(it: Interpreter, value: Any) -> Any:
     """`len(value)`: an int or a dimension."""
     if isinstance(value, ArrayRef):
+        if not value.rank:
+            raise RuleError("len() of unsized object", kind=TypeError, code="E312")
         return value.shape[0]
     if isinstance(value, DimRange):
         from ..ir import dims

@@ -212,7 +212,7 @@ def unary(it: Interpreter, op: Operator, x: Any) -> Any:
             return it.call(found, (), {})
     if (isinstance(x, ArrayRef) and not is_static(x)) or isinstance(x, (Var, Const)):
         if op.name == "pos":
-            return x
+            return ArrayRef(x.read(), layout=x.layout) if isinstance(x, ArrayRef) else x
         return it.call_spelling(op.ufunc, (x,), {})
     if is_static(x):
         return from_numpy(it.native(op.python, to_python(x)))

@@ -28,6 +28,7 @@ from ..ops.spelling import Weak
 from .captures import Captures
 from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, Unify
 from .interpreter import Interpreter
+from .layout import of_array
 from .source import FunctionSource
 from .trees import Structure, flatten, leaf_values
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
@@ -216,7 +217,8 @@ class _Attempt:
             self.assumptions.sizes[var.name] = None if leaf.example is None else int(leaf.example)
             self.assumptions.fixed.add(var.name)
         if type_.shape:
-            return ArrayRef(var, owner="argument")
+            order = leaf.layout or ("A" if leaf.example is None else of_array(np.asarray(leaf.example)))
+            return ArrayRef(var, owner="argument", layout=order)
         return Weak(var) if leaf.weak else var
 
 

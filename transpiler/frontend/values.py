@@ -24,6 +24,7 @@ from ..ir.build import Builder, current
 from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
+from ..ops.base import RuleError
 from ..ops.spelling import Weak, python_type, static_array
 
 if TYPE_CHECKING:
@@ -41,13 +42,14 @@ class Leaf:
     """A run-time argument.  `type` has its symbols chosen; `weak`: a Python scalar.
 
     example: the value of this call, if there is one; it decides shape guards, and stands in when the value turns
-    out to be needed while transpiling.
+    out to be needed while transpiling.  layout: "C" where arrays are C-contiguous; without it the example tells.
     """
 
     type: Type
     weak: bool = False
     example: Any = None
     differentiable: bool = False
+    layout: str | None = None
 
 
 class View:
@@ -91,25 +93,34 @@ class ArrayRef:
     owner: "local", or whose array it is: "argument", "captured", "read-only".
     """
 
-    __slots__ = ("_cached", "base", "known", "owner", "recipe", "serial", "type", "value", "version", "view")
+    __slots__ = ("_cached", "base", "is_certain", "known", "layout", "made_at", "owner", "recipe", "serial", "type",
+                 "value", "version", "view")
 
     def __init__(self, value: Value | None = None, *, known: np.ndarray[Any, Any] | None = None,
                  base: ArrayRef | None = None, view: View | None = None, owner: str = "local",
-                 recipe: Callable[[], Value] | None = None) -> None:
+                 recipe: Callable[[], Value] | None = None, layout: str = "A") -> None:
         self.value, self.known, self.base, self.view, self.owner = value, known, base, view, owner
         self.recipe = recipe                # how to emit the elements of a known array, better than one by one
         self.serial = next(_serials)        # older than a nested block, or made inside it?
+        self.layout = layout                # order in memory, see `layout`
+        self.is_certain = True              # False: NumPy may have made a copy where this is a view
         self.version = 0
+        self.made_at = 0                    # the base's version when this view was made
         self._cached: tuple[int, Builder, Value] | None = None
         if value is not None:
             self.type = value.type
         elif known is not None:
             self.type = Type(known.dtype.name, known.shape)
+            self.layout = "C" if known.flags.c_contiguous else "A"
+        if (value is not None or known is not None) and self.type.rank <= 1 and owner == "local":
+            self.layout = "C"
 
     @staticmethod
-    def of_view(base: ArrayRef, view: View, value: Value | None) -> ArrayRef:
+    def of_view(base: ArrayRef, view: View, value: Value | None, *, layout: str = "A",
+                is_certain: bool = True) -> ArrayRef:
         """A view; `value` is what it reads as now, if that was emitted already."""
-        ref = ArrayRef(base=base, view=view, owner=base.owner)
+        ref = ArrayRef(base=base, view=view, owner=base.owner, layout=layout)
+        ref.is_certain, ref.made_at = is_certain and base.is_certain, base.root.version
         if value is not None:
             ref._remember(value)
             ref.type = value.type
@@ -145,8 +156,16 @@ class ArrayRef:
         base = self.base.current_known()
         return None if base is None or self.view is None else self.view.read_known(base)
 
+    def check_certain(self, writing: bool = False) -> None:
+        """An error where the program depends on whether NumPy made a view or a copy."""
+        if not self.is_certain and (writing or self.made_at != self.root.version):
+            raise RuleError("whether this reshaped array is a view or a copy depends on its order in memory, and one "
+                            "of the two is written to", code="E123",
+                            help="make it a copy: `b = a.reshape(...).copy()`")
+
     def read(self) -> Value:
         """The elements as they are now, emitting what is needed to get them."""
+        self.check_certain()
         if self.value is not None:
             return self.value
         # What was emitted inside another block may not be visible here, so it is emitted again.

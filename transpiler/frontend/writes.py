@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 def check_writable(it: Interpreter, ref: ArrayRef) -> None:
     """Located errors for arrays that a transpiled function may not change (yet)."""
+    ref.check_certain(writing=True)
     root = ref.root
     if root.owner == "argument":
         raise error("E124", "writing to an argument in place is not supported yet", it.here, kind=NotImplementedError,
@@ -33,7 +34,7 @@ def check_writable(it: Interpreter, ref: ArrayRef) -> None:
     if root.owner == "captured":
         raise error("E124", "writing to an array from outside of the function is not supported", it.here,
                     help="write to a copy: `x = x.copy()`")
-    if root.owner == "read-only":
+    if "read-only" in (ref.owner, root.owner):
         raise RuleError("assignment destination is read-only", kind=ValueError, code="E124")
     if root.serial < it.barrier:
         raise error("E124", "a function under a transform writes to an array of its surroundings", it.here,
