@@ -6,11 +6,15 @@ no overload serves raise `Miss`, which the caller's slow path turns into a speci
 
 from __future__ import annotations
 
+import functools
+import importlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numba import types
+from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher
 from numba.np.numpy_support import from_dtype
 
@@ -44,6 +48,34 @@ def numba_type(leaf: Leaf, value: Any) -> types.Type:
 
 
 def compile_entry(entry: Any, signature: Sequence[types.Type]) -> Any:
-    """Compile (or load from Numba's cache) the dispatcher `entry` for the signature; its compile result."""
-    entry.compile(tuple(signature))
-    return entry.overloads[tuple(signature)]
+    """Compile (or load from Numba's cache) the dispatcher `entry` for the signature; its compile result.
+
+    The wrapper for C callers is left out: nobody calls through it, and it takes a tenth of the time.
+    """
+    load_registries()
+    options = {**entry.targetoptions, "no_cfunc_wrapper": True}
+    dispatcher = CPUDispatcher(entry.py_func, targetoptions=options)
+    if not isinstance(entry._cache, NullCache):
+        dispatcher.enable_caching()
+    dispatcher.compile(tuple(signature))
+    return dispatcher.overloads[tuple(signature)]
+
+
+@functools.cache
+def load_registries() -> None:
+    """Load what Numba loads before its first compilation, without SciPy's linear algebra.
+
+    Numba makes sure of SciPy while it imports its array functions; generated code calls BLAS by other ways
+    (`kernels.blas`), and importing `scipy.linalg` takes longer than all the rest.  Numba makes sure again whenever a
+    function really uses its linear algebra.
+    """
+    import numba.np.linalg
+
+    ensure = getattr(numba.np.linalg, "ensure_blas", None)
+    if ensure is None or "numba.np.arraymath" in sys.modules:
+        return
+    numba.np.linalg.ensure_blas = lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        numba.np.linalg.ensure_blas = ensure

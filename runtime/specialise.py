@@ -99,7 +99,7 @@ class Specialisation:
         name = f"{self.name}_parallel"
         flat = self.flat(self.described.values)
         text = emit(func, name=name, doc=_doc(self.trace, name), zero_d=_zero_d(func, flat),
-                    guards=entry_guards(func, self.trace), imports=[GUARD_IMPORT], parallel=True)
+                    guards=entry_guards(func, self.trace), imports=[GUARD_IMPORT], parallel=True, quick=True)
         if "prange(" not in text:
             return None
         start = perf_counter()
@@ -143,7 +143,7 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str,
     leaves = run_time(traced, described.leaves, described.leaves)
     values = run_time(traced, described.leaves, described.values)
     text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values), guards=entry_guards(func, traced),
-                imports=[GUARD_IMPORT])
+                imports=[GUARD_IMPORT], quick=True)
     seconds["emit"] = perf_counter() - start
     start = perf_counter()
     module = cache.load(text, name, reason)

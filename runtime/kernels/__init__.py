@@ -95,6 +95,7 @@ _ON_DEMAND = {
         "stacked_pinv",
     ),
     "sorting": ("sort", "argsort"),
+    "views": ("permuted", "reshaped"),
 }
 _MODULES = {name: module for module, names in _ON_DEMAND.items() for name in names}
 

@@ -38,11 +38,12 @@ Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes;
 @dataclass(frozen=True)
 class Options:
     """How the text is written.  parallel: loops over `prange` where the IR says so.  standalone: import nothing of
-    ours.  decorator: False for plain functions, or the text to use instead of `@njit(...)`."""
+    ours.  quick: allocate through gradsmith.kernels, for text that is compiled rather than read.  decorator: False for plain functions, or the text to use instead of `@njit(...)`."""
 
     comments: bool = True
     parallel: bool = False
     standalone: bool = False
+    quick: bool = False
     decorator: bool | str = True
 
 
@@ -71,9 +72,18 @@ def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d:
         texts.append(text.source)
         kernels |= text.kernels
     body = "\n\n\n".join(texts)
+    if options.quick and not options.standalone:
+        body, allocations = _own_allocations(body)
+        kernels |= allocations
     header = [f'"""{doc.strip()}\n"""' if "\n" in doc.strip() else f'"""{doc.strip()}"""', ""] if doc.strip() else []
     lines = _imports(body, kernels, options, imports)
     return "\n".join([*header, *lines, *(["", ""] if lines else []), body, ""])
+
+
+def _own_allocations(body: str) -> tuple[str, set[str]]:
+    """`np.empty(n)` as `empty(n)` of ours: Numba compiles a function for each rank of the former, which takes 60 ms."""
+    found = set(re.findall(r"\bnp\.(empty|zeros)\(", body))
+    return re.sub(r"\bnp\.(empty|zeros)\(", r"\1(", body), found
 
 
 def _function_names(funcs: Sequence[Func], name: str | None) -> dict[str, str]:

@@ -44,6 +44,10 @@ class Nests:
         size = self._dim(loop.size)
         if size == 0:
             return
+        if size == 1:
+            self.copier.values[self.plan.resolve(loop.index)] = int_const(0)  # type: ignore[index]
+            self.emit(loop.children)
+            return
         arrays, totals = self._changed(loop)
         inits = [self.copier.value(a) for a in arrays] + [v for t in totals for v in self.totals[t]]
         hints = [a.name for a in arrays] + [t.name for t in totals for _ in self.totals[t]]
