@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.dims import symbols_of
 from ..ir.index import At, New, Span
-from ..ir.nodes import Const, If, Let, Value, Var
+from ..ir.nodes import Const, If, Let, Value
 from ..ir.types import Type, dims_in
 from ..ops.base import RuleError
 from . import templates as t
@@ -82,9 +82,6 @@ class Expressions:
         operands = [self.value(arg) for arg in let.args]
         if isinstance(form.tree, ast.Compare):
             operands = [self._compared(arg, operand) for arg, operand in zip(let.args, operands)]
-        if self._reshapes(form.tree) and isinstance(whole := self.plan.value(let.args[0]), Var) and (
-                self.plan.is_view(whole)):
-            operands[0] = t.call(t.attribute("np", "ascontiguousarray"), operands[0])
         if let in self.numpy_first:
             operands[0] = t.call(t.dtype_name(let.args[0].type.dtype), operands[0])
         kind = self.plan.roles[let]
@@ -108,11 +105,6 @@ class Expressions:
         if kind is not Role.SCALAR:
             return t.plain_allocation(tree)
         return t.tidy(t.typed_result(tree, let.target.type.dtype))
-
-    @staticmethod
-    def _reshapes(tree: ast.expr) -> bool:
-        """Numba reshapes contiguous arrays only, which a view may not be."""
-        return isinstance(tree, ast.Call) and isinstance(tree.func, ast.Attribute) and tree.func.attr == "reshape"
 
     def _compared(self, arg: Value, operand: ast.expr) -> ast.expr:
         """A constant that something is compared with needs no dtype: its value is exact in the wider one too."""

@@ -31,6 +31,8 @@ TEMPLATES: dict[str, str] = {
     "gemv": "np.dot({0}, {1}, {2})",
     "dot": "np.dot({0}, {1})",
     "nrm2": "np.linalg.norm({0})",
+    "permuted": "np.transpose({0}, {1})",
+    "reshaped": "np.ascontiguousarray({0}).reshape({1})",
     "solve": "np.linalg.solve({0}, {1})",
     "inv": "np.linalg.inv({0})",
     "cholesky": "np.linalg.cholesky({0})",

@@ -239,8 +239,8 @@ class Reshape(Reindexing):
         return super().simplify(args, shape=shape)
 
     def view(self, types: Sequence[Type], params: dict[str, Any]) -> str | None:
-        """Right for a C-contiguous argument only, which the caller knows."""
-        return f"{{0}}.reshape(({''.join(f'{d}, ' for d in params['shape']).rstrip()}))"
+        """A copy where the argument is not C-contiguous."""
+        return f"reshaped({{0}}, ({''.join(f'{d}, ' for d in params['shape']).rstrip()}))"
 
     def stablehlo(self, h: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
         return h.reshape(x, shape)
@@ -289,7 +289,7 @@ class Transpose(Reindexing):
 
     def view(self, types: Sequence[Type], params: dict[str, Any]) -> str | None:
         axes = params["axes"]
-        return "{0}.T" if axes == tuple(range(len(axes)))[::-1] else f"{{0}}.transpose({axes})"
+        return "{0}.T" if axes == tuple(range(len(axes)))[::-1] else f"permuted({{0}}, {axes})"
 
     def stablehlo(self, h: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return h.transpose(x, axes)
