@@ -1,15 +1,19 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 
 # Which of the cases beside the repository to run, where they exist: node ids or `-k`/`-m` options for pytest.
 CASES         ?= ../shared/cases
 CASE_SELECTION ?=
 
+BENCH ?=
+
 .PHONY: run test lint types bench docs clean
 
-run: $(STAMP)
+# From a NumPy function to a trained model.  It needs no development tools.
+run: $(READY)
 	$(BIN)/python examples/run.py
 
 test: $(STAMP)
@@ -29,16 +33,24 @@ types: $(STAMP)
 	@ln -sfn $(CURDIR)/runtime/* $(CURDIR)/transpiler $(CURDIR)/cli build/types/gradsmith/
 	$(BIN)/python -m mypy
 
+# Beside JAX; `make bench BENCH=--quick` for a short run.
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
+# The pages in docs/ as a site in build/site.
 docs: $(STAMP)
 	$(BIN)/python docs/build.py
 
-$(STAMP): pyproject.toml
+$(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m compileall -q runtime transpiler cli
+	@touch $@
+
+$(STAMP): $(READY)
 	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	$(BIN)/python -m compileall -q runtime transpiler cli
 	@touch $@
 
 clean:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numba import types
 from numba.core.caching import NullCache
-from numba.core.registry import CPUDispatcher
+from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.numpy_support import from_dtype
 
+from .transpiler import ops
 from .transpiler.frontend.values import Leaf
 from .arguments import layout
 from .kernels.guard import Miss
@@ -79,3 +80,14 @@ def load_registries() -> None:
         importlib.import_module("numba.np.arraymath")
     finally:
         numba.np.linalg.ensure_blas = ensure
+
+
+@functools.cache
+def prepare() -> None:
+    """Everything that the first compilation of a process would do besides compiling; done when the first transform
+    is made, so that the first call is no slower than later ones."""
+    load_registries()
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+    ops.load_table()
+    importlib.import_module("gradsmith.transpiler.frontend.transform_calls")

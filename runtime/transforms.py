@@ -17,6 +17,7 @@ import numpy as np
 
 from .transpiler.errors import error
 from .transpiler.ops.spelling import as_value, is_value, spelled
+from .compile import prepare
 from .function import Function
 
 Fun = Callable[..., Any]
@@ -29,6 +30,7 @@ def _made(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, A
 
 def function(kind: str, fun: Fun, *args: Any, source: str | None = None, **kwargs: Any) -> Function:
     """The Function of a kind; equal ones are one object, so that they share their compilations."""
+    prepare()
     if not callable(fun):
         raise error("E104", f"gradsmith.{kind} takes a function, not {_text(fun)}", None, kind=TypeError)
     given = {k: v for k, v in kwargs.items() if v is not None and v is not False}
