@@ -16,6 +16,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import Weak, find_spelling
 from .environment import MISSING
 from .guards import Access
+from .stand_ins import numpys_own
 from .values import (
     HEAP_TYPE,
     LIBRARIES,
@@ -174,6 +175,7 @@ def _itself(value: Any) -> Any:
 
 
 def _module_attribute(it: Interpreter, module: types.ModuleType, name: str) -> Any:
+    module = numpys_own(module)
     value = getattr(module, name, MISSING)
     library = module.__name__.partition(".")[0]
     if value is MISSING:

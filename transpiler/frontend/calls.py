@@ -17,6 +17,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import find_spelling
 from .environment import MISSING, Frame, scope_of
 from .guards import Access
+from .stand_ins import stand_in
 from .values import (
     HEAP_TYPE,
     ArrayMethod,
@@ -66,11 +67,12 @@ def call_value(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict
 
 def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a Python object that exists outside of the trace."""
+    callee = stand_in(callee)
     transformed = getattr(callee, "__gradsmith_transformed__", None)
     if transformed is not None and not isinstance(callee, type):
         kind, fun, options, named = transformed
         return _call_transformed(it, TransformValue(kind, fun, tuple(options), dict(named)), args, kwargs)
-    from .python_functions import call_getter, find_builtin
+    from .standard_library import call_getter, find_builtin
     builtin = find_builtin(callee)
     if builtin is not None:
         return _call_builtin(it, builtin, callee, args, kwargs)
@@ -160,10 +162,10 @@ def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: d
     if isinstance(owner, np.ufunc):
         return _call_ufunc_method(it, owner, callee, args, kwargs)
     if isinstance(owner, (list, dict, tuple, set, str, bytes, frozenset)):
-        from .python_functions import container_method
+        from .standard_library import container_method
         return container_method(it, owner, callee, args, kwargs)
     if module == "itertools":
-        from .python_functions import natively_on_containers
+        from .standard_library import natively_on_containers
         return natively_on_containers(it, callee, args, kwargs)
     if _spelling_of(callee) is None and not (is_static(args) and is_static(kwargs)):
         return _no_spelling(it, callee, args, kwargs)
@@ -186,7 +188,7 @@ def _call_ufunc_method(it: Interpreter, owner: np.ufunc, callee: Any, args: tupl
 
 
 def _no_spelling(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    from .interpreter import not_supported
+    from .numpy_calls import not_supported
     module = getattr(callee, "__module__", None) or ""
     if module.partition(".")[0] in ("numpy", "scipy") or isinstance(callee, np.ufunc):
         raise not_supported(callee)
@@ -429,7 +431,7 @@ def _cast_scalar(it: Interpreter, cls: type, args: tuple[Any, ...]) -> Any:
     if is_static(args):
         return from_numpy(it.native(cls, *map(to_python, args)))
     from ..ops.spelling import as_value, cast
-    from .interpreter import lift, lower
+    from .numpy_calls import lift, lower
     (x,) = args
     return lift(cast(as_value(lower(x)), np.dtype(cls).name))
 

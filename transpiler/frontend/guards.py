@@ -218,19 +218,19 @@ class Assumptions:
         """Two sizes that an operation needs to be equal.  True where they are the same already; False where they
         differ in this call; `Unify` where they are to become one."""
         difference = a - b
-        if isinstance(difference, int):
-            return difference == 0
+        if isinstance(difference, int) and difference == 0:
+            return True
+        sizes = (self.example(a), self.example(b))
+        if None not in sizes and sizes[0] != sizes[1]:
+            for dim, size in zip((a, b), sizes):
+                if size == 1 and not isinstance(dim, int):        # a length of 1 broadcasts, so it is made known
+                    raise Unify(self.pinned(dim))
+            return False
         low, high = dims.bounds(difference)
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
         if not self.decidable(difference):
             return True              # sizes that only the running function has: taken as equal, as NumPy would check
-        sizes = (self.example(a), self.example(b))
-        if None not in sizes and sizes[0] != sizes[1]:
-            for dim, size in zip((a, b), sizes):
-                if size == 1 and not isinstance(dim, int):
-                    raise Unify(self.pinned(dim))
-            return False
         raise Unify(self.solved(difference))
 
     def pinned(self, *parts: Any) -> dict[str, Any]:

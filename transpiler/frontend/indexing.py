@@ -305,7 +305,7 @@ def _normal_part(it: Interpreter, part: Any) -> Any:
 def _array_of(it: Interpreter, items: Any) -> Any:
     if is_static(items):
         return it.native(np.asarray, to_python(items))
-    from .interpreter import lower
+    from .numpy_calls import lower
     return ArrayRef(as_value(lower(list(items))))
 
 

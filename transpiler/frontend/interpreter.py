@@ -7,7 +7,6 @@ Python's builtins are in files of their own, as functions that take the interpre
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -16,48 +15,31 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..errors import Location, TranspileError, did_you_mean, error
+from ..errors import Location, TranspileError, error
 from ..ir import walk
 from ..ir.build import Names, building, check, const, current
 from ..ir.dims import DimExpr, symbol, symbols_of
 from ..ir.nodes import Block, Const, Func, Value, Var
 from ..ir.types import I64
 from ..ops.base import RuleError
-from ..ops.spelling import SPELLINGS, NotKnown, Weak, cast, find_spelling, is_value
-from . import layout
+from ..ops.spelling import Weak, cast, find_spelling
 from .captures import Captures
 from .environment import Frame
 from .errors import raised
 from .guards import Assumptions, Capture, NeedStatic, Unify
+from .numpy_calls import call_numpy, call_spelling, not_supported
 from .source import FunctionSource, find_source
 from .trees import Structure, flatten, leaf_values, unflatten
 from .values import (
-    KNOWN_SIZE,
     ArrayRef,
-    FunctionView,
     Leaf,
-    Masked,
-    from_numpy,
     is_static,
-    to_python,
     type_of,
 )
 
 UNNAMED = re.compile(r"t(_\d+)?")
 MAX_DEPTH = 150               # nested calls of user functions
 MAX_STEPS = 200_000           # statements of one trace: beyond, an unrolled loop is taken to be endless
-
-# NumPy functions (and methods) whose result is a view of their first argument.
-VIEWS: frozenset[Any] = frozenset({
-    np.transpose, np.ndarray.T, np.ndarray.transpose, np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel,
-    np.swapaxes, np.ndarray.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.ndarray.squeeze, np.expand_dims,
-    np.broadcast_to, np.diagonal, np.ndarray.diagonal, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag,
-    np.ndarray.real, np.ndarray.imag, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
-    np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.diag, np.ascontiguousarray,
-})
-SAME: frozenset[Any] = frozenset({np.asarray, np.asanyarray})
-MASKABLE: frozenset[Any] = frozenset({np.sum, np.ndarray.sum, np.prod, np.ndarray.prod, np.mean, np.ndarray.mean, np.any,
-                      np.ndarray.any, np.all, np.ndarray.all, np.var, np.ndarray.var, np.std, np.ndarray.std})
 
 
 class Interpreter:
@@ -229,167 +211,11 @@ class Interpreter:
 
     def call_spelling(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A NumPy function (or method) that has a spelling, on abstract values."""
-        function = find_spelling(key)
-        if function is None:
-            raise not_supported(key)
-        if args and isinstance(args[0], Masked):
-            args, kwargs = self._unmasked(key, args, kwargs)
-        out = kwargs.get("out")
-        if isinstance(out, tuple) and len(out) == 1:
-            out = out[0]
-        if isinstance(out, ArrayRef):
-            from .writes import write_all
-            write_all(self, out, self.call_spelling(key, args, {k: v for k, v in kwargs.items() if k != "out"}))
-            return out
-        result = self._run_spelling(key, function, [lower(a) for a in args], {k: lower(v) for k, v in kwargs.items()})
-        if key in SAME and args and isinstance(args[0], ArrayRef) and result is args[0].read():
-            return args[0]
-        if is_view(key, args):
-            return self._views(key, args, kwargs, result)
-        made = lift(result)
-        if isinstance(made, ArrayRef):
-            made.layout = layout.of_result(key, args, made.rank)
-        return made
-
-    def _run_spelling(self, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except NotKnown as problem:
-            operand = problem.operand
-            if problem.is_size:
-                size = self.dimension(operand)
-                return self._run_spelling(key, function, [replaced(a, operand, size) for a in args],
-                                          {k: replaced(v, operand, size) for k, v in kwargs.items()})
-            if isinstance(operand, DimExpr) and self.assumptions.decidable(operand):
-                raise Unify(self.assumptions.pinned(operand)) from None
-            self.demand(operand)
-            raise
-        except TypeError as problem:
-            self._explain_signature(key, function, args, kwargs, problem)
-            raise
-        except RuleError as problem:
-            self._unify_equal_sizes(args, kwargs, problem)
-            if problem.kind is TypeError:
-                return self._with_known_ints(key, function, args, kwargs, problem)
-            raise
-
-    def _with_known_ints(self, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any],
-                         problem: RuleError) -> Any:
-        """A rule refuses types: perhaps it takes sizes where it was given ints known at run time, else static ints."""
-        ints = [x for x in (*args, *kwargs.values()) if isinstance(x, Weak)]
-        sizes = [x for x in ints if self.as_dim(x) is not None]
-        if not ints:
-            raise problem
-        if sizes:
-            for x in sizes:
-                size = self.dimension(x)
-                args = [replaced(a, x, size) for a in args]
-                kwargs = {k: replaced(v, x, size) for k, v in kwargs.items()}
-            try:
-                return function(*args, **kwargs)
-            except (RuleError, TypeError):
-                pass
-        for x in ints:
-            self.demand(x)
-        raise problem
-
-    def _explain_signature(self, key: Any, function: Any, args: list[Any], kwargs: dict[str, Any],
-                           problem: TypeError) -> None:
-        try:
-            inspect.signature(function).bind(*args, **kwargs)
-        except TypeError as mismatch:
-            raise RuleError(f"{name_of(key)}() {mismatch}", kind=TypeError, code="E208") from problem
-
-    def _unify_equal_sizes(self, args: list[Any], kwargs: dict[str, Any], problem: Exception) -> None:
-        """A rule refuses shapes: where their sizes differ in name only, start again with one name."""
-        if getattr(problem, "kind", ValueError) not in (ValueError, None):
-            return
-        found = {dim: None for value in _values_in([*args, *kwargs.values()]) for dim in value.shape}
-        dims = list(found)
-        for k, a in enumerate(dims):
-            for b in dims[k + 1:]:
-                size = self.assumptions.example(a)
-                if size is not None and size == self.assumptions.example(b):
-                    self.assumptions.are_equal(a, b)
-
-    def _unmasked(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        masked = args[0]
-        if key not in MASKABLE or len(args) > 1 or "axis" in kwargs or "where" in kwargs:
-            from .errors import shape_depends_on_values
-            raise shape_depends_on_values(masked.loc)
-        return (ArrayRef(masked.array),), {**kwargs, "where": ArrayRef(masked.mask)}
-
-    def _views(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
-        """The result of a function that gives a view (or several)."""
-        base, rest = args[0], args[1:]
-        lowered, options = [lower(a) for a in rest], {k: lower(v) for k, v in kwargs.items()}
-        function = find_spelling(key)
-        assert function is not None
-
-        def reference(array: Any) -> Any:
-            called = key if callable(key) else lambda x: key.__get__(x)
-            return called(array, *map(to_python, rest), **{k: to_python(v) for k, v in kwargs.items()})
-
-        def part(k: int | None) -> FunctionView:
-            pick = (lambda parts: parts) if k is None else lambda parts: parts[k]
-            inverse = view_inverse(key) if k is None else None
-            return FunctionView(lambda value: pick(function(value, *lowered, **options)),
-                                lambda array: pick(reference(array)),
-                                None if inverse is None else
-                                lambda whole, new: inverse(whole, new, *lowered, **options))
-
-        def made(k: int | None, value: Value) -> ArrayRef:
-            ref = ArrayRef.of_view(base, part(k), value, layout=layout.of_view(key, base, value.rank),
-                                   is_certain=not layout.may_copy(key, base))
-            if key in layout.READ_ONLY:
-                ref.owner = "read-only"
-            return ref
-
-        if is_value(result):
-            return made(None, result) if result.rank else result
-        return type(result)(made(k, value) for k, value in enumerate(result))
+        return call_spelling(self, key, args, kwargs)
 
     def call_numpy(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A NumPy function on anything: NumPy itself where all is known, else its spelling."""
-        out = kwargs.get("out")
-        if out is None and is_static(args) and is_static(kwargs):
-            if is_view(key, args):
-                return self._known_view(key, args, kwargs)
-            return self._known_result(key, args, kwargs)
-        return self.call_spelling(key, args, kwargs)
-
-    def _known_view(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if find_spelling(key) is None:
-            return from_numpy(self.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
-        whole = args[0].current_known()
-        result = self.native(key, whole, *map(to_python, args[1:]), **{k: to_python(v) for k, v in kwargs.items()})
-        if not isinstance(result, np.ndarray) or result.ndim == 0 or not np.may_share_memory(result, whole):
-            return from_numpy(result)
-        function = find_spelling(key)
-        lowered, options = [lower(a) for a in args[1:]], {k: lower(v) for k, v in kwargs.items()}
-        inverse = view_inverse(key)
-        static_args, static_kwargs = list(map(to_python, args[1:])), {k: to_python(v) for k, v in kwargs.items()}
-        view = FunctionView(lambda value: function(value, *lowered, **options),      # type: ignore[misc]
-                            lambda array: key(array, *static_args, **static_kwargs),
-                            None if inverse is None else lambda whole, new: inverse(whole, new, *lowered, **options))
-        ref = ArrayRef.of_view(args[0], view, None, layout=layout.of_array(result))
-        if not result.flags.writeable:
-            ref.owner = "read-only"
-        return ref
-
-    def _known_result(self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """NumPy's own result; large arrays are emitted instead, so that no table of their elements is written."""
-        if key in (np.empty, np.empty_like):      # what memory happens to hold is not to be frozen
-            key = {np.empty: np.zeros, np.empty_like: np.zeros_like}[key]
-        function = find_spelling(key)
-        static_args, static_kwargs = list(map(to_python, args)), {k: to_python(v) for k, v in kwargs.items()}
-        result = self.native(key, *static_args, **static_kwargs)
-        if isinstance(result, np.ndarray) and result.ndim and function is not None and not _holds_array(args):
-            if result.size > KNOWN_SIZE:
-                return self.call_spelling(key, args, kwargs)
-            if result.size > 4 and result.dtype.kind in "biufc":
-                return ArrayRef(known=np.array(result), recipe=lambda: function(*static_args, **static_kwargs))
-        return from_numpy(result)
+        return call_numpy(self, key, args, kwargs)
 
     # --- calling -----------------------------------------------------------------------------------------------
 
@@ -404,7 +230,7 @@ class Interpreter:
 
         Ints keep theirs: sizes may be named after them.
         """
-        held = value.value if isinstance(value, (ArrayRef, Weak)) else value
+        held = value.current_value if isinstance(value, ArrayRef) else value.value if isinstance(value, Weak) else value
         if isinstance(held, Var) and held.type != I64 and UNNAMED.fullmatch(held.name) and name.strip("_"):
             held.name = self.names.fresh(name)
 
@@ -473,91 +299,3 @@ class Interpreter:
                     bound.update(map(str, var.type.shape), {var.name})
                     break
         return tuple(outer)
-
-
-def lower(x: Any) -> Any:
-    """An abstract value as spellings take it: arrays as IR values, or as NumPy arrays where they are known."""
-    if isinstance(x, ArrayRef):
-        known = x.current_known()
-        return known.copy() if known is not None and x.recipe is None and x.value is None else x.read()
-    if type(x) in (list, tuple):
-        return type(x)(map(lower, x))
-    if isinstance(x, list):
-        return [lower(v) for v in x]
-    if isinstance(x, tuple) and hasattr(x, "_make"):
-        return tuple(map(lower, x))
-    if isinstance(x, dict):
-        return {k: lower(v) for k, v in x.items()}
-    return x
-
-
-def lift(x: Any) -> Any:
-    """What a spelling returns, as an abstract value: arrays become new buffers."""
-    if is_value(x):
-        return ArrayRef(x) if x.rank else x
-    if isinstance(x, (list, tuple)):
-        return type(x)._make(map(lift, x)) if hasattr(x, "_make") else type(x)(map(lift, x))
-    return from_numpy(x)
-
-
-def replaced(x: Any, old: Any, new: Any) -> Any:
-    """x with one object in it (found by identity) replaced."""
-    if x is old or (isinstance(x, Weak) and isinstance(old, Weak) and x.value is old.value):
-        return new
-    if type(x) in (list, tuple):
-        return type(x)(replaced(v, old, new) for v in x)
-    return x
-
-
-def _values_in(x: Any) -> list[Value]:
-    if is_value(x):
-        return [x]
-    return [v for part in x for v in _values_in(part)] if isinstance(x, (list, tuple)) else []
-
-
-def _holds_array(x: Any) -> bool:
-    if isinstance(x, (list, tuple)):
-        return any(map(_holds_array, x))
-    return isinstance(x, ArrayRef)
-
-
-def is_view(key: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a NumPy function gives a view of its first argument."""
-    try:
-        return key in VIEWS and bool(args) and isinstance(args[0], ArrayRef) and not (
-            key is np.diag and args[0].rank == 1)
-    except TypeError:
-        return False
-
-
-def view_inverse(key: Any) -> Callable[..., Value] | None:
-    """How the elements of a view go back into its base."""
-    from .writes import INVERSES
-    return INVERSES.get(key)
-
-
-def name_of(key: Any) -> str:
-    """How a user calls a NumPy function."""
-    if isinstance(key, tuple) and isinstance(key[0], str):       # a function of a module that is imported lazily
-        return ".".join(key)
-    if isinstance(key, tuple):
-        return f"np.{key[0].__name__}.{key[1]}"
-    module = getattr(key, "__module__", None) or ""
-    name = getattr(key, "__name__", repr(key))
-    if getattr(key, "__objclass__", None) is np.ndarray:
-        return f"ndarray.{name}"
-    if isinstance(key, np.ufunc) and not module.startswith("scipy"):
-        module = "numpy"
-    if module == "builtins" or not module:
-        return name
-    return f"{module.replace('numpy', 'np', 1) if module.startswith('numpy') else module}.{name}"
-
-
-def not_supported(key: Any) -> RuleError:
-    """NumPy has the function, but it has no spelling here."""
-    name = name_of(key)
-    supported = {name_of(k) for k in SPELLINGS}
-    return RuleError(f"{name} is not supported", kind=NotImplementedError, code="E202",
-                     help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; give your own "
-                     "rule with custom_vjp, or call it outside and pass in its result")
-

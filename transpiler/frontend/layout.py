@@ -25,8 +25,10 @@ LIKE_ARGUMENTS: frozenset[Any] = frozenset({
 })
 MAY_COPY: frozenset[Any] = frozenset({np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel, np.ascontiguousarray})
 FLATTENING: frozenset[Any] = frozenset({np.ravel, np.ndarray.ravel, np.ascontiguousarray})
-KEEP_ORDER: frozenset[Any] = frozenset({np.squeeze, np.ndarray.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.reshape,
-                        np.ndarray.reshape, np.ravel, np.ndarray.ravel})
+KEEP_ORDER: frozenset[Any] = frozenset({
+    np.squeeze, np.ndarray.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.reshape, np.ndarray.reshape,
+    np.ravel, np.ndarray.ravel,
+})
 READ_ONLY: frozenset[Any] = frozenset({np.diagonal, np.ndarray.diagonal, np.diag, np.broadcast_to, np.broadcast_arrays})
 
 

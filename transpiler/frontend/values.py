@@ -138,6 +138,11 @@ class ArrayRef:
         return ref
 
     @property
+    def current_value(self) -> Value | None:
+        """What it was last read as, if it was read."""
+        return self.value if self.value is not None or self._cached is None else self._cached[2]
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         return self.type.shape
 
@@ -349,7 +354,7 @@ def from_numpy(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         if x.dtype.kind not in "biufc":
             return x
-        return ArrayRef(known=np.array(x)) if x.ndim else x[()]
+        return ArrayRef(known=np.array(x)) if x.ndim else np.asarray(x)[()]
     if type(x) in (list, tuple):
         return type(x)(map(from_numpy, x))
     if isinstance(x, tuple) and hasattr(x, "_make"):

@@ -50,7 +50,7 @@ def _put(it: Interpreter, ref: ArrayRef, value: Value) -> None:
 
 def fitted(it: Interpreter, value: Any, dtype: str, shape: tuple[Any, ...]) -> Value:
     """What is assigned, cast and broadcast to the place it goes to."""
-    from .interpreter import lower
+    from .numpy_calls import lower
     if isinstance(value, Masked):
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
@@ -182,7 +182,7 @@ def _sort(it: Interpreter, x: Any, axis: Any = -1, **options: Any) -> None:
 
 def _at(op: Any, sign: Callable[[Value], Value]) -> Callable[..., None]:
     def add_at(it: Interpreter, target: Any, key: Any, value: Any = None) -> None:
-        from .interpreter import lift
+        from .numpy_calls import lift
         check_writable(it, target)
         index = parse_index(it, target.shape, key)
         if index.is_basic:

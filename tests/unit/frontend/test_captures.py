@@ -363,3 +363,11 @@ def test_variables_keep_their_names():
 
     names = [stmt.targets[0].name for stmt in traced(f, X).func.body.stmts]
     assert names == ["shifted", "scale", "total"] or set(names) >= {"shifted", "scale", "total"}
+
+
+def test_a_derived_length_of_one_broadcasts():
+    def f(v):
+        return v - 0.5 * v[:-1][1:]
+
+    found = check(f, X)
+    assert found.func.params[0].type.shape == (3,)

@@ -1,0 +1,303 @@
+"""Calls of NumPy's functions: through their spellings where run-time values take part, by NumPy itself where not.
+
+Results that NumPy makes as views of an argument become views here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import did_you_mean
+from ..ir.dims import DimExpr
+from ..ir.nodes import Value
+from ..ops.base import RuleError
+from ..ops.spelling import SPELLINGS, NotKnown, Weak, find_spelling, is_value
+from . import layout
+from .errors import shape_depends_on_values
+from .guards import Unify
+from .values import KNOWN_SIZE, ArrayRef, FunctionView, Masked, from_numpy, is_static, to_python
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+# NumPy functions (and methods) whose result is a view of their first argument.
+_VIEWS: tuple[Any, ...] = (
+    np.transpose, np.ndarray.T, np.ndarray.transpose, np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel,
+    np.swapaxes, np.ndarray.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.ndarray.squeeze, np.expand_dims,
+    np.broadcast_to, np.diagonal, np.ndarray.diagonal, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag,
+    np.ndarray.real, np.ndarray.imag, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
+    np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.diag, np.ascontiguousarray,
+)
+VIEWS: frozenset[Any] = frozenset(_VIEWS)
+_SAME: tuple[Any, ...] = (np.asarray, np.asanyarray)
+SAME: frozenset[Any] = frozenset(_SAME)
+MASKABLE: frozenset[Any] = frozenset({
+    np.sum, np.ndarray.sum, np.prod, np.ndarray.prod, np.mean, np.ndarray.mean, np.any, np.ndarray.any, np.all,
+    np.ndarray.all, np.var, np.ndarray.var, np.std, np.ndarray.std,
+})
+
+
+def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A NumPy function (or method) that has a spelling, on abstract values."""
+    function = find_spelling(key)
+    if function is None:
+        raise not_supported(key)
+    if args and isinstance(args[0], Masked):
+        args, kwargs = _unmasked(key, args, kwargs)
+    out = kwargs.get("out")
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
+    if isinstance(out, ArrayRef):
+        from .writes import write_all
+        write_all(it, out, call_spelling(it, key, args, {k: v for k, v in kwargs.items() if k != "out"}))
+        return out
+    result = _run_spelling(it, key, function, [lower(a) for a in args], {k: lower(v) for k, v in kwargs.items()})
+    if key in SAME and args and isinstance(args[0], ArrayRef) and result is args[0].read():
+        return args[0]
+    if is_view(key, args):
+        return _views(key, args, kwargs, result)
+    made = lift(result)
+    if isinstance(made, ArrayRef):
+        made.layout = layout.of_result(key, args, made.rank)
+    return made
+
+
+def _run_spelling(it: Interpreter, key: Any, function: Callable[..., Any], args: list[Any],
+                  kwargs: dict[str, Any]) -> Any:
+    try:
+        return function(*args, **kwargs)
+    except NotKnown as problem:
+        operand = problem.operand
+        if problem.is_size:
+            size = it.dimension(operand)
+            return _run_spelling(it, key, function, [replaced(a, operand, size) for a in args],
+                                      {k: replaced(v, operand, size) for k, v in kwargs.items()})
+        if isinstance(operand, DimExpr) and it.assumptions.decidable(operand):
+            raise Unify(it.assumptions.pinned(operand)) from None
+        it.demand(operand)
+        raise
+    except TypeError as problem:
+        _explain_signature(key, function, args, kwargs, problem)
+        raise
+    except RuleError as problem:
+        _unify_equal_sizes(it, args, kwargs, problem)
+        if problem.kind is TypeError:
+            return _with_known_ints(it, key, function, args, kwargs, problem)
+        raise
+
+
+def _with_known_ints(it: Interpreter, key: Any, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any],
+                     problem: RuleError) -> Any:
+    """A rule refuses types: perhaps it takes sizes where it was given ints known at run time, else static ints."""
+    ints = [x for x in (*args, *kwargs.values()) if isinstance(x, Weak)]
+    sizes = [x for x in ints if it.as_dim(x) is not None]
+    if not ints:
+        raise problem
+    if sizes:
+        for x in sizes:
+            size = it.dimension(x)
+            args = [replaced(a, x, size) for a in args]
+            kwargs = {k: replaced(v, x, size) for k, v in kwargs.items()}
+        try:
+            return function(*args, **kwargs)
+        except (RuleError, TypeError):
+            pass
+    for x in ints:
+        it.demand(x)
+    raise problem
+
+
+def _explain_signature(key: Any, function: Any, args: list[Any], kwargs: dict[str, Any],
+                       problem: TypeError) -> None:
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except TypeError as mismatch:
+        raise RuleError(f"{name_of(key)}() {mismatch}", kind=TypeError, code="E208") from problem
+
+
+def _unify_equal_sizes(it: Interpreter, args: list[Any], kwargs: dict[str, Any], problem: Exception) -> None:
+    """A rule refuses shapes: where their sizes differ in name only, start again with one name."""
+    if getattr(problem, "kind", ValueError) not in (ValueError, None):
+        return
+    found = {dim: None for value in _values_in([*args, *kwargs.values()]) for dim in value.shape}
+    dims = list(found)
+    for k, a in enumerate(dims):
+        for b in dims[k + 1:]:
+            size = it.assumptions.example(a)
+            if size is not None and size == it.assumptions.example(b):
+                it.assumptions.are_equal(a, b)
+
+
+def _unmasked(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    masked = args[0]
+    if key not in MASKABLE or len(args) > 1 or "axis" in kwargs or "where" in kwargs:
+        raise shape_depends_on_values(masked.loc)
+    return (ArrayRef(masked.array),), {**kwargs, "where": ArrayRef(masked.mask)}
+
+
+def _views(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+    """The result of a function that gives a view (or several)."""
+    base, rest = args[0], args[1:]
+    lowered, options = [lower(a) for a in rest], {k: lower(v) for k, v in kwargs.items()}
+    function = find_spelling(key)
+    assert function is not None
+
+    def reference(array: Any) -> Any:
+        called = key if callable(key) else lambda x: key.__get__(x)
+        return called(array, *map(to_python, rest), **{k: to_python(v) for k, v in kwargs.items()})
+
+    def part(k: int | None) -> FunctionView:
+        pick = (lambda parts: parts) if k is None else lambda parts: parts[k]
+        inverse = view_inverse(key) if k is None else None
+        return FunctionView(lambda value: pick(function(value, *lowered, **options)),
+                            lambda array: pick(reference(array)),
+                            None if inverse is None else
+                            lambda whole, new: inverse(whole, new, *lowered, **options))
+
+    def made(k: int | None, value: Value) -> ArrayRef:
+        ref = ArrayRef.of_view(base, part(k), value, layout=layout.of_view(key, base, value.rank),
+                               is_certain=not layout.may_copy(key, base))
+        if key in layout.READ_ONLY:
+            ref.owner = "read-only"
+        return ref
+
+    if is_value(result):
+        return made(None, result) if result.rank else result
+    return type(result)(made(k, value) for k, value in enumerate(result))
+
+
+def call_numpy(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A NumPy function on anything: NumPy itself where all is known, else its spelling."""
+    out = kwargs.get("out")
+    if out is None and is_static(args) and is_static(kwargs):
+        if is_view(key, args):
+            return _known_view(it, key, args, kwargs)
+        return _known_result(it, key, args, kwargs)
+    return call_spelling(it, key, args, kwargs)
+
+
+def _known_view(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if find_spelling(key) is None:
+        return from_numpy(it.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
+    whole = args[0].current_known()
+    result = it.native(key, whole, *map(to_python, args[1:]), **{k: to_python(v) for k, v in kwargs.items()})
+    if not isinstance(result, np.ndarray) or result.ndim == 0 or not np.may_share_memory(result, whole):
+        return from_numpy(result)
+    function = find_spelling(key)
+    lowered, options = [lower(a) for a in args[1:]], {k: lower(v) for k, v in kwargs.items()}
+    inverse = view_inverse(key)
+    static_args, static_kwargs = list(map(to_python, args[1:])), {k: to_python(v) for k, v in kwargs.items()}
+    view = FunctionView(lambda value: function(value, *lowered, **options),      # type: ignore[misc]
+                        lambda array: key(array, *static_args, **static_kwargs),
+                        None if inverse is None else lambda whole, new: inverse(whole, new, *lowered, **options))
+    ref = ArrayRef.of_view(args[0], view, None, layout=layout.of_array(result))
+    if not result.flags.writeable:
+        ref.owner = "read-only"
+    return ref
+
+
+def _known_result(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """NumPy's own result; large arrays are emitted instead, so that no table of their elements is written."""
+    if key in (np.empty, np.empty_like):      # what memory happens to hold is not to be frozen
+        key = {np.empty: np.zeros, np.empty_like: np.zeros_like}[key]
+    function = find_spelling(key)
+    static_args, static_kwargs = list(map(to_python, args)), {k: to_python(v) for k, v in kwargs.items()}
+    result = it.native(key, *static_args, **static_kwargs)
+    if isinstance(result, np.ndarray) and result.ndim and function is not None and not _holds_array(args):
+        if result.size > KNOWN_SIZE:
+            return call_spelling(it, key, args, kwargs)
+        if result.size > 4 and result.dtype.kind in "biufc":
+            return ArrayRef(known=np.array(result), recipe=lambda: function(*static_args, **static_kwargs))
+    return from_numpy(result)
+
+
+def lower(x: Any) -> Any:
+    """An abstract value as spellings take it: arrays as IR values, or as NumPy arrays where they are known."""
+    if isinstance(x, ArrayRef):
+        known = x.current_known()
+        return known.copy() if known is not None and x.recipe is None and x.value is None else x.read()
+    if type(x) in (list, tuple):
+        return type(x)(map(lower, x))
+    if isinstance(x, list):
+        return [lower(v) for v in x]
+    if isinstance(x, tuple) and hasattr(x, "_make"):
+        return tuple(map(lower, x))
+    if isinstance(x, dict):
+        return {k: lower(v) for k, v in x.items()}
+    return x
+
+
+def lift(x: Any) -> Any:
+    """What a spelling returns, as an abstract value: arrays become new buffers."""
+    if is_value(x):
+        return ArrayRef(x) if x.rank else x
+    if isinstance(x, (list, tuple)):
+        return type(x)._make(map(lift, x)) if hasattr(x, "_make") else type(x)(map(lift, x))
+    return from_numpy(x)
+
+
+def replaced(x: Any, old: Any, new: Any) -> Any:
+    """x with one object in it (found by identity) replaced."""
+    if x is old or (isinstance(x, Weak) and isinstance(old, Weak) and x.value is old.value):
+        return new
+    if type(x) in (list, tuple):
+        return type(x)(replaced(v, old, new) for v in x)
+    return x
+
+
+def _values_in(x: Any) -> list[Value]:
+    if is_value(x):
+        return [x]
+    return [v for part in x for v in _values_in(part)] if isinstance(x, (list, tuple)) else []
+
+
+def _holds_array(x: Any) -> bool:
+    if isinstance(x, (list, tuple)):
+        return any(map(_holds_array, x))
+    return isinstance(x, ArrayRef)
+
+
+def is_view(key: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a NumPy function gives a view of its first argument."""
+    try:
+        return key in VIEWS and bool(args) and isinstance(args[0], ArrayRef) and not (
+            key is np.diag and args[0].rank == 1)
+    except TypeError:
+        return False
+
+
+def view_inverse(key: Any) -> Callable[..., Value] | None:
+    """How the elements of a view go back into its base."""
+    from .writes import INVERSES
+    return INVERSES.get(key)
+
+
+def name_of(key: Any) -> str:
+    """How a user calls a NumPy function."""
+    if isinstance(key, tuple) and isinstance(key[0], str):       # a function of a module that is imported lazily
+        return ".".join(key)
+    if isinstance(key, tuple):
+        return f"np.{key[0].__name__}.{key[1]}"
+    module = getattr(key, "__module__", None) or ""
+    name = getattr(key, "__name__", repr(key))
+    if getattr(key, "__objclass__", None) is np.ndarray:
+        return f"ndarray.{name}"
+    if isinstance(key, np.ufunc) and not module.startswith("scipy"):
+        module = "numpy"
+    if module == "builtins" or not module:
+        return name
+    return f"{module.replace('numpy', 'np', 1) if module.startswith('numpy') else module}.{name}"
+
+
+def not_supported(key: Any) -> RuleError:
+    """NumPy has the function, but it has no spelling here."""
+    name = name_of(key)
+    supported = {name_of(k) for k in SPELLINGS}
+    return RuleError(f"{name} is not supported", kind=NotImplementedError, code="E202",
+                     help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; give your own "
+                     "rule with custom_vjp, or call it outside and pass in its result")
+
