@@ -14,17 +14,17 @@ from numba.core.typing.templates import AbstractTemplate, Signature, infer_globa
 from numba.extending import lower_builtin
 
 
-def permuted(x, axes):
+def permuted(x: Any, axes: Any) -> Any:
     """`np.transpose(x, axes)`: a view.  `axes` is a tuple of constants."""
     return np.transpose(x, axes)
 
 
-def reshaped(x, shape):
+def reshaped(x: Any, shape: Any) -> Any:
     """`np.reshape(x, shape)`: a view where `x` is C-contiguous, by its type in compiled code, else a copy."""
     return np.reshape(x, shape)
 
 
-def _typed(function: Callable, result: Callable[[types.Array, types.BaseTuple], types.Array]) -> None:
+def _typed(function: Callable, result: Callable[[Any, Any], types.Array]) -> None:
     class Template(AbstractTemplate):
         key = function
         prefer_literal = True
@@ -38,20 +38,20 @@ def _typed(function: Callable, result: Callable[[types.Array, types.BaseTuple], 
     infer_global(function, types.Function(Template))
 
 
-def _permuted_type(x: types.Array, axes: types.BaseTuple) -> types.Array:
+def _permuted_type(x: types.Array, axes: Any) -> types.Array:
     order = _constants(axes)
     if sorted(order) != list(range(x.ndim)):
         raise TypingError(f"axes {tuple(order)} of an array of {x.ndim} dimensions")
     return x.copy(layout="C" if order == sorted(order) and x.layout == "C" else "A")
 
 
-def _constants(axes: types.BaseTuple) -> list[int]:
+def _constants(axes: Any) -> list[int]:
     if not all(isinstance(a, types.IntegerLiteral) for a in axes):
         raise TypingError(f"permuted takes a tuple of constants, not {axes}")
     return [a.literal_value for a in axes]
 
 
-def _reshaped_type(x: types.Array, shape: types.BaseTuple) -> types.Array:
+def _reshaped_type(x: types.Array, shape: Any) -> types.Array:
     if not all(isinstance(types.unliteral(size), types.Integer) for size in shape):
         raise TypingError(f"reshaped takes a tuple of integers, not {shape}")
     return x.copy(ndim=len(shape), layout="C")
@@ -97,7 +97,8 @@ def _lower_reshaped(context: Any, builder: Any, signature: Signature, arguments:
     if x.layout != "C":
         owned = _contiguous(context, builder, x, source)
         source = context.make_array(x.copy(layout="C", readonly=False))(context, builder, owned)
-    strides, step = [], source.itemsize
+    strides: list[Any] = []
+    step = source.itemsize
     for size in reversed(shape):
         strides.insert(0, step)
         step = builder.mul(step, size)
