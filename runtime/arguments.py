@@ -18,6 +18,7 @@ from .transpiler.errors import error
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
+from .array import Array
 
 DTYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
           "complex64", "complex128"}
@@ -28,13 +29,15 @@ PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 @dataclass(frozen=True)
 class Described:
     """args, kwargs: the trees with `Leaf`s for run-time parts.  leaves: those Leafs, in order.  values: what they
-    hold in this call.  key: equal for calls that the same specialisation may serve."""
+    hold in this call, Arrays as NumPy's own.  key: equal for calls that the same specialisation may serve.
+    has_arrays: an Array was among them, so that results are Arrays."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     leaves: list[Leaf]
     values: list[Any]
     key: Any
+    has_arrays: bool = False
 
 
 def describe(args: Sequence[Any], kwargs: dict[str, Any], signature: inspect.Signature | None = None) -> Described:
@@ -44,7 +47,7 @@ def describe(args: Sequence[Any], kwargs: dict[str, Any], signature: inspect.Sig
     new_args = tuple(maker.visit(arg, name) for arg, name in zip(args, names, strict=True))
     new_kwargs = {name: maker.visit(arg, name) for name, arg in kwargs.items()}
     return Described(new_args, new_kwargs, maker.leaves, maker.values,
-                     (tuple(maker.key), tuple(kwargs), len(args)))
+                     (tuple(maker.key), tuple(kwargs), len(args)), maker.has_arrays)
 
 
 def _names(args: Sequence[Any], signature: inspect.Signature | None) -> list[str]:
@@ -58,6 +61,7 @@ class _Maker:
         self.leaves: list[Leaf] = []
         self.values: list[Any] = []
         self.key: list[Any] = []
+        self.has_arrays = False
         self._sizes: Iterator[str] = _size_names()
 
     def visit(self, x: Any, name: str) -> Any:
@@ -92,6 +96,9 @@ class _Maker:
         return leaf
 
     def _array(self, x: np.ndarray[Any, Any], name: str) -> Leaf:
+        if type(x) is Array:
+            self.has_arrays = True
+            x = x.view(np.ndarray)
         dtype = self._dtype(x.dtype, name)
         shape = tuple(d if d < 2 else symbol(next(self._sizes)) for d in x.shape)
         pattern = tuple(d if d < 2 else -1 for d in x.shape)

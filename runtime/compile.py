@@ -20,6 +20,7 @@ from numba.np.numpy_support import from_dtype
 
 from .transpiler import ops
 from .transpiler.frontend.values import Leaf
+from . import numba_array  # noqa: F401  (tells Numba what an Array is)
 from .arguments import layout
 from .kernels.guard import Miss
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import optree
 
 from .transpiler.frontend.guards import StaticGuard
 from .transpiler.frontend.trees import rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.nodes import Block, For
+from .array import Array, plain
 from .compile import EntryTable
 from .kernels.guard import Miss
 from .parallel import adaptive
@@ -26,8 +28,11 @@ _WIDE = {"float64", "complex128", "int64", "bool"}
 _TREES = (tuple, list, dict)
 
 
-def fast_path(spec: Specialisation) -> Callable[..., Any] | None:
-    """None where only the slow path can serve (keyword arguments, objects as arguments)."""
+def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] | None:
+    """None where only the slow path can serve (keyword arguments, objects as arguments).
+
+    arrays: a path that also takes Arrays, and returns Arrays if there are any; without, those miss.
+    """
     described = spec.described
     if described.kwargs:
         return None
@@ -36,11 +41,15 @@ def fast_path(spec: Specialisation) -> Callable[..., Any] | None:
     if arguments is None:
         return None
     checks = _checks(spec.trace.static_guards)
-    captures = [c.get for c in spec.trace.captures]
-    finish = _finish(spec)
+    captures = [_getter(c.get) for c in spec.trace.captures]
+    finish = _finish(spec, spec.converters)
     call: Callable[..., Any] = table
     if _has_parallel_loops(spec.func.body) and all(isinstance(a, Leaf) for a in described.args):
         call = adaptive(table, lambda: _parallel_table(spec), tuple(described.values))
+    if arrays or spec.captures_arrays():
+        call = _with_arrays(call, finish, _finish(spec, spec.array_converters), spec.captures_arrays())
+        return call if arguments is _PLAIN and not checks and not captures else _guarded(
+            call, arguments, checks, captures, None)
     if arguments is _PLAIN and not checks and not captures:
         return call if finish is None else _finished(call, finish)
     return _guarded(call, arguments, checks, captures, finish)
@@ -105,7 +114,7 @@ def _arguments(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]]
             if value is not expected and (type(value) is not type(expected) or value != expected):
                 raise Miss
         for k, kind in kinds:
-            if type(leaves[k]) is not kind:
+            if type(leaves[k]) is not kind and not _is_same_kind(leaves[k], kind):
                 raise Miss
         return [leaves[k] for k in picks]
 
@@ -124,11 +133,16 @@ def _kinds_checked(kinds: Sequence[tuple[int, type]], count: int) -> Callable[[S
         if len(args) != count:
             raise Miss
         for k, kind in kinds:
-            if type(args[k]) is not kind:
+            if type(args[k]) is not kind and not _is_same_kind(args[k], kind):
                 raise Miss
         return args
 
     return same
+
+
+def _is_same_kind(x: Any, kind: type) -> bool:
+    """Arrays promote as NumPy's arrays do."""
+    return type(x) is Array and kind is np.ndarray
 
 
 def _is_plain_tree(x: Any) -> bool:
@@ -144,10 +158,9 @@ def _checks(guards: Sequence[StaticGuard]) -> list[Callable[[], bool]]:
     return [guard.holds for guard in guards]
 
 
-def _finish(spec: Specialisation) -> Callable[[Any], Any] | None:
+def _finish(spec: Specialisation, convert: Sequence[Callable[[Any], Any] | None]) -> Callable[[Any], Any] | None:
     """From the entry's result to the user's; None where they are the same."""
     form = result_form(spec.trace.out_tree)
-    convert = spec.converters
     if form == "one":
         return convert[0]
     if form == "tuple":
@@ -166,6 +179,27 @@ def _finish(spec: Specialisation) -> Callable[[Any], Any] | None:
 def _finished(table: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         return finish(table(*args))
+
+    return call
+
+
+def _getter(get: Callable[[], Any]) -> Callable[[], Any]:
+    """How to read a capture for the compiled entry, which knows ndarrays only."""
+    return (lambda: plain(get())) if type(get()) is Array else get
+
+
+def _with_arrays(table: Callable[..., Any], finish: Callable[[Any], Any] | None,
+                 finish_arrays: Callable[[Any], Any] | None, always: bool) -> Callable[..., Any]:
+    """Take flat arguments with Arrays among them; the result has Arrays then, or `always`."""
+    ndarray = np.ndarray
+
+    def call(*flat: Any) -> Any:
+        unpacked = [x.view(ndarray) if type(x) is Array else x for x in flat]
+        result = table(*unpacked)
+        last = finish
+        if always or any(a is not b for a, b in zip(unpacked, flat)):
+            last = finish_arrays
+        return result if last is None else last(result)
 
     return call
 

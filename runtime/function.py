@@ -37,6 +37,7 @@ class Function:
         self._specialisations: list[Specialisation] = []
         self._paths: list[Callable[..., Any]] = []
         self._lock = threading.RLock()
+        self._takes_arrays = False          # an Array has come: the fast path is to take such, too
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
@@ -65,7 +66,7 @@ class Function:
                     result = spec.call(described)
                 except Miss:
                     continue
-                self._prefer(spec)
+                self._prefer(spec, described.has_arrays)
                 return result
         spec = self.specialisation(described)
         return spec.call(described)
@@ -78,11 +79,12 @@ class Function:
                     return spec
             spec = specialise(self, described, name=self._name(), reason=self._reason(described), source=self._source)
             self._specialisations.insert(0, spec)
-            self._prefer(spec)
+            self._prefer(spec, described.has_arrays)
             return spec
 
-    def _prefer(self, spec: Specialisation) -> None:
-        path = fast_path(spec)
+    def _prefer(self, spec: Specialisation, has_arrays: bool) -> None:
+        self._takes_arrays = self._takes_arrays or has_arrays
+        path = fast_path(spec, self._takes_arrays)
         if path is not None:
             self._fast = path
 

@@ -20,6 +20,7 @@ from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import substitute, symbols_of
 from .transpiler.ir.nodes import Func, Var
 from . import cache
+from .array import Array, as_array, plain
 from .arguments import Described
 from .compile import compile_entry, numba_type
 from .log import logger
@@ -48,6 +49,7 @@ class Specialisation:
 
     def __post_init__(self) -> None:
         self.converters = converters(self.trace.out_tree, self.func)
+        self.array_converters = converters(self.trace.out_tree, self.func, arrays=True)
 
     def serves(self, described: Described) -> bool:
         """Whether the call may be answered by this specialisation (sizes are left to the entry's own guards)."""
@@ -85,12 +87,17 @@ class Specialisation:
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """What the entry takes: run-time leaves, then captures read now."""
         kept = run_time(self.trace, self.leaves, values)
-        return kept + [capture.get() for capture in self.trace.captures]
+        return kept + [plain(capture.get()) for capture in self.trace.captures]
 
-    def finish(self, result: Any) -> Any:
-        """The user's result from the entry's."""
+    def captures_arrays(self) -> bool:
+        """Whether an Array is among the captures now: results are Arrays then, as if it had been an argument."""
+        return any(type(capture.get()) is Array for capture in self.trace.captures)
+
+    def finish(self, result: Any, arrays: bool = False) -> Any:
+        """The user's result from the entry's; `arrays`: with Arrays in it."""
+        chosen = self.array_converters if arrays else self.converters
         flat = [value if convert is None else convert(value)
-                for value, convert in zip(_results(result, len(self.func.results)), self.converters, strict=True)]
+                for value, convert in zip(_results(result, len(self.func.results)), chosen, strict=True)]
         return rebuild(self.trace.out_tree, flat)
 
     def parallel_entry(self) -> Any | None:
@@ -110,7 +117,8 @@ class Specialisation:
         return compiled
 
     def call(self, described: Described) -> Any:
-        return self.finish(self.entry(*self.flat(described.values)))
+        arrays = described.has_arrays or self.captures_arrays()
+        return self.finish(self.entry(*self.flat(described.values)), arrays)
 
 
 def run_time(traced: Trace, leaves: Sequence[Leaf], items: Sequence[Any]) -> list[Any]:
@@ -148,7 +156,7 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str,
     start = perf_counter()
     module = cache.load(text, name, reason)
     entry = getattr(module, name)
-    captured = [(capture.type, capture.get()) for capture in traced.captures]
+    captured = [(capture.type, plain(capture.get())) for capture in traced.captures]
     signature = [numba_type(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
     signature += [numba_type(Leaf(type), value if type.shape else None) for type, value in captured]
     compiled = compile_entry(entry, signature)
@@ -198,20 +206,26 @@ def _is_argument(params: Sequence[Var], name: str) -> bool:
     return any(p.name == name for p in params)
 
 
-def converters(structure: Structure, func: Func) -> list[Callable[[Any], Any] | None]:
-    """For each flat result, what makes it the scalar that NumPy would give; None where Numba's result is right."""
+def converters(structure: Structure, func: Func, arrays: bool = False) -> list[Callable[[Any], Any] | None]:
+    """For each flat result, what makes it the scalar that NumPy would give, or an Array; None where Numba's result is
+    right."""
     found: list[Callable[[Any], Any] | None] = []
 
     def visit(node: Structure) -> None:
         if isinstance(node, LeafNode):
             type = func.results[len(found)].type
-            found.append(None if node.weak is not None or type.shape else type.numpy.type)
+            as_scalar = None if node.weak is not None or type.shape else type.numpy.type
+            found.append(_array_maker(type.numpy) if arrays and node.weak is None else as_scalar)
         elif isinstance(node, TreeNode):
             for child in node.children:
                 visit(child)
 
     visit(structure)
     return found
+
+
+def _array_maker(dtype: np.dtype[Any]) -> Callable[[Any], Array]:
+    return lambda x: as_array(np.asarray(x, dtype))
 
 
 def result_form(structure: Structure) -> str | None:

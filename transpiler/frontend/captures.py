@@ -19,6 +19,7 @@ from ..ir.nodes import Var
 from ..ir.types import Type
 from ..ops.spelling import Weak
 from .guards import Access, Assumptions, Capture, StaticGuard
+from .stand_ins import numpys_own
 from .values import LIBRARIES, ArrayRef, Leaf, OuterDict, OuterList, from_numpy
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Captures:
         return self._known[key]
 
     def _take(self, value: Any, access: Access) -> Any:
+        value = numpys_own(value)
         kind = type(value)
         if isinstance(value, Leaf):
             raise TypeError("a Leaf cannot be captured")
