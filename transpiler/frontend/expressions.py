@@ -14,7 +14,7 @@ from .environment import MISSING, Frame, builtin_named, scope_of
 from .guards import Access
 from .indexing import get_item
 from .operators import BINARY, COMPARE, UNARY, binary, compare, contains, truth, unary
-from .values import ArrayRef, Closure, is_static, to_python
+from .values import ArrayRef, Closure, OpaqueText, is_static, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -80,7 +80,8 @@ def load_name(it: Interpreter, name: str, node: Any, frame: Frame) -> Any:
 
 def _joined(it: Interpreter, node: gast.JoinedStr, frame: Frame) -> Any:
     parts = [evaluate(it, part, frame) for part in node.values]
-    return "".join(parts)
+    text = "".join(parts)
+    return OpaqueText(text) if any(isinstance(part, OpaqueText) for part in parts) else text
 
 
 def _formatted(it: Interpreter, node: gast.FormattedValue, frame: Frame) -> Any:

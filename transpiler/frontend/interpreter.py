@@ -33,6 +33,7 @@ from .trees import Structure, flatten, leaf_values, unflatten
 from .values import (
     ArrayRef,
     Leaf,
+    OpaqueText,
     is_static,
     type_of,
 )
@@ -198,7 +199,7 @@ class Interpreter:
 
     def opaque_text(self) -> str:
         """Text with run-time values in it: only an error message can need it."""
-        return "<text of run-time values>"
+        return OpaqueText("<text of run-time values>")
 
     # --- NumPy -------------------------------------------------------------------------------------------------
 

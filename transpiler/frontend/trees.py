@@ -14,8 +14,9 @@ import numpy as np
 from ..ir.build import size_value
 from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
+from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, python_type
-from .values import ArrayRef, Instance, Masked, OuterDict, OuterList
+from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,9 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
     if isinstance(value, Weak):
         leaves.append(value)
         return LeafNode("weak", python_type(value))
+    if isinstance(value, OpaqueText):
+        raise RuleError("text made of run-time values cannot be returned", code="E111", kind=NotImplementedError,
+                        help="return the values, and format them outside")
     if isinstance(value, Masked):
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)

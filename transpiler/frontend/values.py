@@ -275,6 +275,10 @@ class TransformValue:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
+class OpaqueText(str):
+    """Text with run-time values in it.  It may stand in the message of an exception, and nowhere else."""
+
+
 @dataclass(eq=False)
 class Masked:
     """`x[mask]` with a mask known at run time: good for reductions only."""
@@ -296,7 +300,7 @@ def is_runtime(x: Any) -> bool:
     return isinstance(x, (Var, Const, Weak, DimExpr, Masked))
 
 
-OPAQUE = (Instance, Closure, BoundMethod, ArrayMethod, Partial, Super, TransformValue)
+OPAQUE = (OpaqueText, Instance, Closure, BoundMethod, ArrayMethod, Partial, Super, TransformValue)
 
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "builtins", "functools", "operator", "itertools", "dataclasses",
@@ -385,6 +389,8 @@ def type_of(x: Any) -> type:
         return types.FunctionType
     if isinstance(x, OuterList):
         return list
+    if isinstance(x, OpaqueText):
+        return str
     if isinstance(x, OuterDict):
         return dict
     return type(x)

@@ -477,3 +477,14 @@ def test_many_terms_on_one_line():
     exec(compile(text, "<long>", "exec"), namespace)
     check(namespace["f"], 1.0)
     assert f(1.0) == 1500.0
+
+
+def test_text_of_run_time_values_stays_in_messages():
+    def f(x):
+        if x.ndim != 2:
+            raise ValueError(f"bad value {x[0]:.2f} of {x.shape[0]}")
+        return x
+
+    assert "bad value" in failure(f, X).message
+    assert failure(lambda x: f"{x[0]}", X).code == "E111"
+    assert failure(lambda x: print(f"{x[0]}"), X).code == "E126"
