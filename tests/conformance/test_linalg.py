@@ -91,7 +91,7 @@ def test_what_numpy_refuses():
         spelled_call(np.linalg.inv, np.ones((2, 2)))
 
 
-@pytest.mark.parametrize("name", ["svd", "eigh", "eig", "qr", "lstsq", "pinv", "cond"])
+@pytest.mark.parametrize("name", ["eig", "eigvals", "lstsq", "matrix_rank", "tensorsolve"])
 def test_decompositions_are_refused(name):
     with pytest.raises(RuleError, match=f"np.linalg.{name} is not supported yet") as problem:
         spelled_call(getattr(np.linalg, name), np.eye(2))
@@ -128,8 +128,7 @@ def test_norms_of_anything():
     check(np.linalg.norm, array((2, 3, 4)), 2)
     check(np.linalg.norm, array((2, 3)), axis=(0, 0))
     for order in (2, -2, "nuc"):
-        with pytest.raises(RuleError, match="singular values"):
-            spelled_call(np.linalg.norm, array((2, 3)), order)
+        check(np.linalg.norm, array((2, 3)), order)
 
 
 @pytest.mark.parametrize("order", [None, 1, 2, 3, 2.5, 4, np.inf])
