@@ -31,19 +31,19 @@ def _times(name: str, factor: float, after: bool) -> Any:
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# exponentials and logarithms
+# exponentials and logarithms: exponentials overflow at finite x, where 1 / (1 + exp(x)) has the slope 0
 
 exp = elementwise(
-    "exp", np.exp, partials=lambda x, r: (r,), scalar="exp({0})", stablehlo="exponential", kinds="fc", cost=10,
+    "exp", np.exp, partials=lambda x, r: (r,), singular=(0,), scalar="exp({0})", stablehlo="exponential", kinds="fc", cost=10,
     samples=[*between(-3, 3), complex_plane(), corner([-INF, INF, 710.0, 0.0])])
 
 exp2 = elementwise(
-    "exp2", np.exp2, partials=lambda x, r: (LN2 * r,), scalar="exp2({0})",
+    "exp2", np.exp2, partials=lambda x, r: (LN2 * r,), singular=(0,), scalar="exp2({0})",
     stablehlo=_times("exponential", LN2, after=False), kinds="fc", cost=10, samples=between(-3, 3), doc="2 ** x.")
 
 expm1 = elementwise(
-    "expm1", np.expm1, partials=lambda x, r: (r + 1,), scalar="expm1({0})", stablehlo="exponential_minus_one",
-    kinds="fc", cost=12, samples=[*between(-3, 3), *between(-1e-8, 1e-8)[:1], complex_plane()],
+    "expm1", np.expm1, partials=lambda x, r: (r + 1,), singular=(0,), scalar="expm1({0})",
+    stablehlo="exponential_minus_one", kinds="fc", cost=12, samples=[*between(-3, 3), *between(-1e-8, 1e-8)[:1], complex_plane()],
     doc="exp(x) - 1 without cancellation near 0.")
 
 log = elementwise(
@@ -202,12 +202,12 @@ arctan2 = elementwise(
 # hyperbolic functions
 
 sinh = elementwise(
-    "sinh", np.sinh, partials=lambda x, r: (ops.cosh(x),), scalar="sinh({0})", stablehlo="chlo.sinh", kinds="fc",
-    cost=15, samples=[*between(-3, 3), complex_plane()])
+    "sinh", np.sinh, partials=lambda x, r: (ops.cosh(x),), singular=(0,), scalar="sinh({0})", stablehlo="chlo.sinh",
+    kinds="fc", cost=15, samples=[*between(-3, 3), complex_plane()])
 
 cosh = elementwise(
-    "cosh", np.cosh, partials=lambda x, r: (ops.sinh(x),), scalar="cosh({0})", stablehlo="chlo.cosh", kinds="fc",
-    cost=15, samples=[*between(-3, 3), complex_plane()])
+    "cosh", np.cosh, partials=lambda x, r: (ops.sinh(x),), singular=(0,), scalar="cosh({0})", stablehlo="chlo.cosh",
+    kinds="fc", cost=15, samples=[*between(-3, 3), complex_plane()])
 
 tanh = elementwise(
     "tanh", np.tanh, partials=lambda x, r: (1 - r * r,), scalar="tanh({0})", stablehlo="tanh", kinds="fc",

@@ -133,6 +133,9 @@ def scaled(ct: Value, partial: Value) -> Value | None:
         return ct if ct.value == 0 else ct * partial
     if isinstance(partial, Const) and np.isfinite(partial.value):
         return ct * partial
+    opposite = operand_of("negative", ct)
+    if opposite is not None:
+        return ops.negative(ops.scale(opposite, partial))  # type: ignore[no-any-return]
     let = choice(ct)
     if let is None:
         return None
