@@ -21,11 +21,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,22 +103,11 @@ def _generated(project: Project, entry: Mapping[str, Any]) -> tuple[str, tuple[P
     """The entry's text, and the user's files that it came from."""
     from .generate import generate
     from .target import opened
-    with _relative_to(project.folder), opened(entry["function"], base=project.folder) as target:
+    with opened(entry["function"], base=project.folder) as target:
         chain = chain_of(entry.get("transform", "grad"))
         request = request_of(target, chain, entry.get("sig"), name=entry.get("name"),
                              standalone=entry.get("standalone", False), parallel=entry.get("parallel", False))
         return generate(request), target.files
-
-
-@contextmanager
-def _relative_to(folder: Path) -> Iterator[None]:
-    """Errors show the user's files from the working directory, so that is where the work is done."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
 
 
 # ---------------------------------------------------------------------------------------------------------------

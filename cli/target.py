@@ -12,7 +12,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -39,15 +39,27 @@ def opened(text: str, *, base: Path | None = None) -> Iterator[Target]:
     """Import a target.  Paths are relative to `base`.  TranspileError: E504 for a text that names no function, E505
     for a file or module that cannot be imported."""
     place, name = _split(text)
-    base = Path.cwd() if base is None else base
+    with _module(place, text, Path.cwd() if base is None else base) as (module, before, is_file):
+        function = _found(module, name, place)
+        files = tuple(sorted(_own_files(before, module)))
+        yield Target(text, f"{Path(place).name if is_file else place}:{name}", name.rpartition(".")[2], function,
+                     module, files)
+
+
+def imported_value(text: str) -> Any:
+    """What a name in a Python file or module holds: for inputs, given as FILE.py:NAME."""
+    place, name = _split(text)
+    with _module(place, text, Path.cwd()) as (module, _, _is_file):
+        return _attribute(module, name, place, "nothing named", list(vars(module)))
+
+
+@contextmanager
+def _module(place: str, text: str, base: Path) -> Iterator[tuple[ModuleType, dict[str, ModuleType], bool]]:
+    """The module, the modules that were there before, and whether it is a file."""
     is_file = place.endswith(".py") or "/" in place or "\\" in place
     modules, path = dict(sys.modules), list(sys.path)
     try:
-        module = _import_file(base / place, text) if is_file else _import_module(place, base, text)
-        function = _found(module, name, place)
-        files = tuple(sorted(_own_files(modules, module)))
-        yield Target(text, f"{Path(place).name if is_file else place}:{name}", name.rpartition(".")[2], function,
-                     module, files)
+        yield (_import_file(base / place, text) if is_file else _import_module(place, base, text)), modules, is_file
     finally:
         sys.path[:] = path
         for added in set(sys.modules) - set(modules):
@@ -117,9 +129,10 @@ def _import_name(name: str, text: str) -> ModuleType:
 
 @contextmanager
 def _import_faults(name: str) -> Iterator[None]:
-    """What the user's module raises becomes an error at its line there."""
+    """What the user's module raises becomes an error at its line there; what it prints does not mix with our output."""
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except TranspileError:
         raise
     except SyntaxError as fault:
@@ -144,19 +157,23 @@ def _line_of(fault: BaseException) -> Location | None:
 
 
 def _found(module: ModuleType, name: str, place: str) -> Callable[..., Any]:
-    value: Any = module
-    for part in name.split("."):
-        if not hasattr(value, part):
-            candidates = [n for n, v in vars(module).items() if callable(v) and not n.startswith("__")]
-            defined = [n for n in candidates if getattr(vars(module)[n], "__module__", None) == module.__name__]
-            help = did_you_mean(name, candidates) or (
-                f"it defines {', '.join(defined[:8])}" if defined else "it defines no function")
-            raise error("E504", f"{Path(place).name} has no function `{name}`", help=help)
-        value = getattr(value, part)
+    candidates = [n for n, v in vars(module).items() if callable(v) and not n.startswith("__")]
+    value = _attribute(module, name, place, "no function", candidates)
     if not callable(value) or isinstance(value, type):
         raise error("E504", f"`{name}` in {Path(place).name} is not a function but a {type(value).__name__}")
     found: Callable[..., Any] = value
     return found
+
+
+def _attribute(module: ModuleType, name: str, place: str, lacking: str, candidates: list[str]) -> Any:
+    value: Any = module
+    for part in name.split("."):
+        if not hasattr(value, part):
+            defined = [n for n in candidates if getattr(vars(module)[n], "__module__", None) == module.__name__]
+            help = did_you_mean(name, candidates) or (f"it defines {', '.join(defined[:8])}" if defined else None)
+            raise error("E504", f"{Path(place).name} has {lacking} `{name}`", help=help)
+        value = getattr(value, part)
+    return value
 
 
 def _is_users(module: ModuleType | None, name: str) -> bool:

@@ -1,0 +1,131 @@
+"""Arguments for `check`: read from a file, or drawn for a signature."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gradsmith.transpiler.errors import error
+from gradsmith.transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
+
+from .parameters import names_for, parameters_of
+from .target import imported_value
+from .transform import Chain
+
+SIZES = (3, 4, 5, 2, 6, 7)          # of named dimensions, in order
+TRIES = 20                          # draws until the function is finite
+
+
+def read_inputs(text: str, function: Callable[..., Any]) -> tuple[Any, ...]:
+    """The arguments in an .npz file or under a name in a Python file.  TranspileError (E505, E508)."""
+    if text.endswith(".npz"):
+        path = Path(text)
+        if not path.is_file():
+            raise error("E505", f"there is no file {text}")
+        with np.load(path, allow_pickle=False) as stored:
+            found: Any = {name: stored[name][()] for name in stored.files}
+        found = {name: value.item() if isinstance(value, np.generic) and value.dtype.name in _PYTHON else value
+                 for name, value in found.items()}
+    else:
+        found = imported_value(text)
+        found = found() if callable(found) else found
+    if isinstance(found, Mapping):
+        return _by_name(found, function, text)
+    if isinstance(found, (tuple, list)):
+        return tuple(found)
+    raise error("E508", f"{text} holds a {type(found).__name__}", help="give a tuple or a dict of arguments")
+
+
+_PYTHON = {"float64": float, "int64": int, "bool": bool}
+
+
+def _by_name(found: Mapping[str, Any], function: Callable[..., Any], text: str) -> tuple[Any, ...]:
+    parameters = parameters_of(function)
+    names = [p.name for p in parameters]
+    if all(name.startswith("arr_") for name in found):
+        return tuple(found.values())
+    unknown = [name for name in found if name not in names]
+    if unknown:
+        raise error("E508", f"{text} has `{unknown[0]}`, which is no argument", help=f"they are {', '.join(names)}")
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    missing = [name for name in needed if name not in found]
+    if missing:
+        raise error("E508", f"{text} lacks the argument `{missing[0]}`")
+    given = [name for name in names if name in found]
+    if given != names[:len(given)]:
+        raise error("E508", f"{text} leaves out an argument before `{given[-1]}`")
+    return tuple(found[name] for name in given)
+
+
+def sampled(function: Callable[..., Any], specs: Sequence[Spec], chain: Chain, count: int,
+            seed: int) -> list[tuple[Any, ...]]:
+    """`count` draws at which the function is finite: from a normal distribution, or positive where that fails."""
+    names = names_for(function, len(specs))
+    drawn = []
+    for number in range(count):
+        for attempt in range(TRIES):
+            rng = np.random.default_rng([seed, number, attempt])
+            args = _draw(specs, rng, positive=attempt % 2 == 1)
+            if any(step.kind == "vmap" for step in chain) or _is_finite(function, args):
+                drawn.append(args)
+                break
+        else:
+            raise error("E508", f"no arguments were found at which {getattr(function, '__name__', 'the function')} of "
+                                f"{', '.join(names)} is finite", help="give some with --inputs")
+    return drawn
+
+
+def _draw(specs: Sequence[Spec], rng: np.random.Generator, *, positive: bool) -> tuple[Any, ...]:
+    sizes: dict[str, int] = {}
+
+    def length(dim: int | str | None) -> int:
+        if isinstance(dim, int):
+            return dim
+        if dim is None:
+            return SIZES[0]
+        return sizes.setdefault(dim, SIZES[len(sizes) % len(SIZES)])
+
+    def numbers(dtype: str, shape: tuple[int, ...]) -> Any:
+        kind = np.dtype(dtype).kind
+        if kind == "b":
+            return rng.integers(0, 2, shape).astype(bool)
+        if kind in "iu":
+            return rng.integers(0, 3, shape).astype(dtype) if shape else np.dtype(dtype).type(rng.integers(1, 4))
+        values = rng.uniform(0.3, 1.7, shape) if positive else rng.normal(size=shape)
+        if kind == "c":
+            values = values + 1j * rng.normal(size=shape)
+        return np.asarray(values).astype(dtype)[()]
+
+    def visit(spec: Spec) -> Any:
+        match spec:
+            case ScalarSpec():
+                made = numbers(spec.dtype, ())
+                return made.item() if spec.dtype in _PYTHON else made
+            case ArraySpec():
+                array = numbers(spec.dtype, tuple(map(length, spec.dims)))
+                return np.asfortranarray(array) if spec.layout == "F" else array
+            case TupleSpec():
+                return tuple(map(visit, spec.items))
+            case ListSpec():
+                return list(map(visit, spec.items))
+            case DictSpec():
+                return {key: visit(item) for key, item in spec.items}
+        raise TypeError(spec)
+
+    return tuple(map(visit, specs))
+
+
+def _is_finite(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    from gradsmith.checking import leaves_of, plain_function
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            value = plain_function(function)(*copy.deepcopy(args))
+        except (ArithmeticError, ValueError):
+            return False
+    return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves_of(value))
