@@ -11,6 +11,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,18 @@ def compile_seconds(run: Any, dtype: type, arrays: int) -> float:
     return time.perf_counter() - start
 
 
-def measure(name: str, dtype: type, size: int) -> str:
+@dataclass(frozen=True)
+class Found:
+    """Nanoseconds an element, and seconds of compilation."""
+
+    ours: float
+    library: float
+    numpy: float
+    compile_ours: float
+    compile_library: float
+
+
+def measure(name: str, dtype: type, size: int) -> Found:
     is_binary = name in BINARY
     generator = np.random.default_rng(1)
     low, high = RANGES.get(name, (-10, 10))
@@ -102,9 +114,13 @@ def measure(name: str, dtype: type, size: int) -> str:
     own = seconds(again, ours, *arguments) * per_element
     library = seconds(again, theirs, *arguments) * per_element
     numpy = seconds(again, getattr(np, name), *arguments) * per_element if hasattr(np, name) else math.nan
+    return Found(own, library, numpy, compile_ours, compile_theirs)
+
+
+def line(name: str, dtype: type, found: Found) -> str:
     return (
-        f"{name:8} {dtype.__name__}  {own:6.2f} {library:6.2f} {numpy:6.2f}  {library / own:5.1f}x"
-        f"   {compile_ours * 1e3:5.0f} {compile_theirs * 1e3:5.0f}"
+        f"{name:8} {dtype.__name__}  {found.ours:6.2f} {found.library:6.2f} {found.numpy:6.2f}"
+        f"  {found.library / found.ours:5.1f}x   {found.compile_ours * 1e3:5.0f} {found.compile_library * 1e3:5.0f}"
     )
 
 
@@ -117,7 +133,7 @@ def main() -> None:
     print("                    ns: ours   libm  numpy  ratio   compile ms: ours, libm")
     for name in options.names:
         for dtype in (np.float64, np.float32):
-            print(measure(name, dtype, options.size), flush=True)
+            print(line(name, dtype, measure(name, dtype, options.size)), flush=True)
 
 
 if __name__ == "__main__":

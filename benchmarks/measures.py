@@ -1,0 +1,250 @@
+"""The measures: how each is taken.  What a measure gives is a list of `Row`s; `run.py` prints them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from models import MODELS, Model
+
+FIRST_CALL = Path(__file__).with_name("first_call.py")
+SECONDS = {"s": 1.0, "ms": 1e3, "µs": 1e6}
+
+
+@dataclass(frozen=True)
+class Row:
+    """ours and theirs: seconds (or plain numbers, unit ""); theirs is None where there is nothing beside it.
+
+    bar: what must hold, as people read it; ok: whether it does, None where no bar is set.
+    """
+
+    group: str
+    measure: str
+    ours: float
+    theirs: float | None
+    unit: str
+    bar: str = ""
+    ok: bool | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.theirs is None else self.ours / self.theirs
+
+
+@dataclass(frozen=True)
+class Effort:
+    """rounds: of interleaved timing.  seconds: that one round of one side takes, about.  processes: fresh ones for
+    each first call."""
+
+    rounds: int
+    seconds: float
+    processes: int
+
+
+FULL, QUICK = Effort(12, 0.15, 5), Effort(2, 0.01, 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# calls of what is compiled
+
+
+def compiled(model: Model) -> tuple[tuple[Any, tuple[Any, ...]], tuple[Any, tuple[Any, ...]]]:
+    """Our gradient with its inputs and JAX's with its own, both called until they are at their best."""
+    import jax
+    import jax.numpy as jnp
+
+    import gradsmith
+    ours = gradsmith.grad(model.make(np), argnums=model.argnums)
+    theirs = jax.jit(jax.grad(model.make(jnp), argnums=model.argnums))
+    own = model.inputs()
+    other = own if model.name == "two scalars" else tuple(jnp.asarray(x) for x in own)
+    for _ in range(6):      # past the compilation of a parallel version, too
+        a, b = ours(*own), jax.block_until_ready(theirs(*other))
+    same(a, b, model.name)
+    return (ours, own), (theirs, other)
+
+
+def same(a: Any, b: Any, name: str) -> None:
+    """Both gave the same gradient, shapes first."""
+    for left, right in zip(a if isinstance(a, tuple) else (a,), b if isinstance(b, tuple) else (b,), strict=True):
+        left, right = np.asarray(left), np.asarray(right)
+        assert left.shape == right.shape, f"{name}: {left.shape} and {right.shape}"
+        tolerance = 1e-4 if left.dtype == np.float32 else 1e-9
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance * np.abs(right).max(), err_msg=name)
+
+
+def best_times(first: Callable[[int], float], second: Callable[[int], float], effort: Effort) -> tuple[float, float]:
+    """The least seconds a call of each took, in rounds that take turns.  Each runs n calls and tells the seconds."""
+    counts, best = [], []
+    for run in (first, second):
+        count = 1
+        while (seconds := run(count)) < effort.seconds / 4 and count < 1_000_000:
+            count *= 4
+        counts.append(max(1, round(count * effort.seconds / max(seconds, 1e-9))))
+        best.append(seconds / count)
+    for _ in range(effort.rounds):
+        for k, run in enumerate((first, second)):
+            best[k] = min(best[k], run(counts[k]) / counts[k])
+    return best[0], best[1]
+
+
+def call_times(name: str, effort: Effort) -> tuple[float, float]:
+    """Seconds a call of our gradient and of JAX's, without a Python function around them."""
+    import jax
+    (ours, own), (theirs, other) = compiled(MODELS[name])
+    words = ", ".join(f"a{k}" for k in range(len(own)))
+    run_ours = timeit.Timer(f"f({words})", globals={"f": ours} | {f"a{k}": x for k, x in enumerate(own)})
+    run_theirs = timeit.Timer(f"wait(f({words}))", globals={"f": theirs, "wait": jax.block_until_ready} | {
+        f"a{k}": x for k, x in enumerate(other)})
+    return best_times(run_ours.timeit, run_theirs.timeit, effort)
+
+
+def overhead(effort: Effort) -> list[Row]:
+    """Calls whose own work is next to nothing."""
+    rows = []
+    for name, limit, factor in (("two scalars", 0.6e-6, 10), ("10 elements", 1.5e-6, None)):
+        ours, theirs = call_times(name, effort)
+        ok = ours <= limit and (factor is None or theirs >= factor * ours)
+        bar = f"≤ {limit * 1e6:.1f} µs" + (f", ≤ {1 / factor:.1f}x" if factor else "")
+        rows.append(Row("call", f"gradient of {name}", ours, theirs, "µs", bar, ok))
+    return rows
+
+
+def work(effort: Effort) -> list[Row]:
+    """Calls that are mostly work."""
+    rows = []
+    for name, size, limit in (("sum_logistic", "1e6 float64", 1.0), ("selu, float32", "1e6", 1.0),
+                              ("mlp", "64x20 -> 30 -> 5", 0.6), ("logistic regression", "200x10", None),
+                              ("cross-entropy", "10000x100", 1.0)):
+        ours, theirs = call_times(name, effort)
+        unit = "ms" if min(ours, theirs) > 1e-3 else "µs"
+        rows.append(Row("work", f"gradient of {name}, {size}", ours, theirs, unit,
+                        "" if limit is None else f"≤ {limit}x", None if limit is None else ours <= limit * theirs))
+    return rows
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# first calls
+
+
+@contextmanager
+def empty_cache() -> Iterator[dict[str, str]]:
+    """An environment whose cache folder is new and empty."""
+    with tempfile.TemporaryDirectory(prefix="gradsmith-bench-") as folder:
+        yield os.environ | {"GRADSMITH_CACHE_DIR": folder}
+
+
+def in_new_process(kind: str, name: str, environment: dict[str, str], after: str | None = None) -> dict[str, Any]:
+    words = [sys.executable, str(FIRST_CALL), kind, name, *(["--after", after] if after else [])]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def first_calls(effort: Effort) -> list[Row]:
+    """Nothing cached: the first function of a process, and one after another function."""
+    rows: list[Row] = []
+    for after in (None, "10 elements"):
+        for name in ("sum_logistic", "mlp", "logistic regression"):
+            own, other = [], []
+            for _ in range(effort.processes):
+                with empty_cache() as environment:
+                    own.append(in_new_process("ours", name, environment, after))
+                    other.append(in_new_process("jax", name, environment, after))
+            stages = {s: min(run["stages"][s] for run in own) for s in own[0]["stages"]}
+            note = ", ".join(f"{s} {1e3 * seconds:.0f}" for s, seconds in stages.items()) + " ms"
+            group = "first call, cold" if after is None else "first call after another function's"
+            for clock in ("wall", "cpu"):
+                ours, theirs = min(r[clock] for r in own), min(r[clock] for r in other)
+                rows.append(Row(group, f"{name}, {clock} time", ours, theirs, "ms", "≤ 1.5x", ours <= 1.5 * theirs,
+                                note if clock == "wall" else ""))
+    return rows
+
+
+def warm_calls(effort: Effort) -> list[Row]:
+    """A second process, with everything in the cache: from having imported Numba to having the result."""
+    rows = []
+    for name in ("sum_logistic", "mlp", "logistic regression"):
+        with empty_cache() as environment:
+            in_new_process("ours", name, environment)
+            in_new_process("warm", name, environment)      # writes bytecode of whatever was never imported
+            runs = [in_new_process("warm", name, environment) for _ in range(effort.processes)]
+        note = (f"of it import gradsmith {1e3 * min(r['import'] for r in runs):.0f} ms; "
+                f"import numba itself {1e3 * min(r['numba'] for r in runs):.0f} ms; "
+                f"median {1e3 * median(r['wall'] for r in runs):.0f} ms")
+        for clock in ("wall", "cpu"):
+            seconds = min(r[clock] for r in runs)
+            rows.append(Row("first call, warm cache", f"{name}, {clock} time", seconds, None, "ms", "≤ 450 ms",
+                            seconds <= 0.45, note if clock == "wall" else ""))
+    return rows
+
+
+def lengths(effort: Effort) -> list[Row]:
+    """How many compilations serve many lengths, ranks and layouts being the same."""
+    import gradsmith
+    made: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("compiled"):
+                made.append(record.getMessage())
+
+    logger, listener = logging.getLogger("gradsmith"), Listener()
+    level = logger.level
+    logger.addHandler(listener)
+    logger.setLevel(logging.INFO)
+    try:
+        gradient = gradsmith.grad(lambda x, w: np.sum(np.tanh(x @ w) ** 2))
+        sizes = [(2, 3), (3, 2), (10, 10), (117, 33), (1000, 7), (5, 900)]
+        for n, m in sizes:
+            gradient(np.ones((n, m)), np.ones(m))
+    finally:
+        logger.removeHandler(listener)
+        logger.setLevel(level)
+    count = len(made)
+    return [Row("compilations", f"{len(sizes)} shapes of one dtype, rank and layout", count, None, "", "= 1",
+                count == 1)]
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# kernels
+
+
+def kernels(effort: Effort) -> list[Row]:
+    """Elementary functions beside the C library's through Numba, one thread."""
+    import kernels as table
+    rows = []
+    bars = {"exp", "log", "sin", "cos", "tanh", "power"}
+    for name in bars if effort is QUICK else table.NAMES:
+        for dtype in (np.float64, np.float32):
+            found = table.measure(name, dtype, 10_000 if effort is QUICK else 1_000_000)
+            has_bar = name in bars
+            rows.append(Row("kernels (beside libm), ns an element", f"{name}, {dtype.__name__}", found.ours,
+                            found.library, "", "≤ 0.33x" if has_bar else "",
+                            3 * found.ours <= found.library if has_bar else None))
+    return rows
+
+
+Measure = Callable[[Effort], list[Row]]
+MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "lengths": lengths, "first": first_calls,
+                                "warm": warm_calls, "kernels": kernels}
+
+
+def timed(measure: Measure, effort: Effort) -> tuple[list[Row], float]:
+    start = perf_counter()
+    return measure(effort), perf_counter() - start

@@ -1,0 +1,128 @@
+"""Measure gradsmith beside JAX on this machine's CPU, in float64, and compare with what it must reach.
+
+    python benchmarks/run.py                      # everything, some minutes
+    python benchmarks/run.py overhead warm        # only these
+    python benchmarks/run.py --quick              # does it run at all: figures mean little
+    python benchmarks/run.py --json FILE          # the rows, for machines
+
+Times are the least of several rounds in which both sides take turns; ratios are ours / JAX's, less is better.  First
+calls are in processes of their own; their CPU time, of all threads, says more than the clock where others use the
+machine.  The exit status is 0 whatever the figures are, unless `--strict`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from measures import FULL, MEASURES, QUICK, SECONDS, Row, timed
+from rich.console import Console
+from rich.table import Table
+
+
+def number(x: float | None, unit: str) -> str:
+    if x is None:
+        return ""
+    x *= SECONDS.get(unit, 1.0)
+    digits = 0 if x >= 100 or (not unit and x == int(x)) else 1 if x >= 10 else 2
+    return f"{x:.{digits}f} {unit}".rstrip()
+
+
+def cells(row: Row) -> list[str]:
+    mark = "" if row.ok is None else "pass" if row.ok else "MISSED"
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+    return [row.measure, number(row.ours, row.unit), number(row.theirs, row.unit), ratio, row.bar, mark, row.note]
+
+
+HEADS = ("", "ours", "theirs", "ratio", "bar", "", "")
+
+
+def show(console: Console, rows: Sequence[Row]) -> None:
+    """One table a group: drawn on a terminal, aligned text in a pipe."""
+    for group in dict.fromkeys(row.group for row in rows):
+        own = [cells(row) for row in rows if row.group == group]
+        if console.is_terminal:
+            table = Table(title=group, title_justify="left", title_style="bold", header_style="dim")
+            for k, head in enumerate(HEADS):
+                table.add_column(head, justify="right" if k in (1, 2, 3) else "left", no_wrap=k < 6)
+            for line in own:
+                style = "red" if line[5] == "MISSED" else ""
+                table.add_row(*line, style=style)
+            console.print(table)
+            continue
+        widths = [max(len(line[k]) for line in [*own, list(HEADS)]) for k in range(len(HEADS))]
+        print(group)
+        for line in [list(HEADS), *own]:
+            print("  " + "  ".join(text.rjust(w) if k in (1, 2, 3) else text.ljust(w)
+                                   for k, (text, w) in enumerate(zip(line, widths))).rstrip())
+        print(flush=True)
+
+
+@contextmanager
+def progress(console: Console, what: str) -> Iterator[None]:
+    """A spinner on a terminal, nothing in a pipe."""
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"measuring {what}"):
+        yield
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    import jax
+    import llvmlite
+    import numba
+    import numpy
+    load = os.getloadavg() if hasattr(os, "getloadavg") else (float("nan"),) * 3
+    return {"cores": os.cpu_count(), "load": [round(x, 1) for x in load], "machine": platform.machine(),
+            "python": platform.python_version(), "numpy": numpy.__version__, "numba": numba.__version__,
+            "llvmlite": llvmlite.__version__, "jax": jax.__version__}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}")
+    parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
+    parser.add_argument("--json", metavar="FILE", help="write the rows there, too; - for standard output alone")
+    parser.add_argument("--strict", action="store_true", help="exit status 1 where a bar is missed")
+    options = parser.parse_args()
+    unknown = set(options.measures) - set(MEASURES)
+    if unknown:
+        parser.error(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    import jax
+    jax.config.update("jax_enable_x64", True)
+
+    console = Console(file=sys.stderr if options.json == "-" else None)
+    about = machine()
+    if options.json != "-":
+        print(", ".join(f"{k} {v}" for k, v in about.items()) + "\n", flush=True)
+    rows: list[Row] = []
+    for name in options.measures or MEASURES:
+        with progress(console, name):
+            found, _ = timed(MEASURES[name], QUICK if options.quick else FULL)
+        rows += found
+        if options.json != "-":
+            show(console, found)
+    missed = [row for row in rows if row.ok is False]
+    if options.json:
+        text = json.dumps({"machine": about, "rows": [asdict(row) | {"ratio": row.ratio} for row in rows]}, indent=1)
+        print(text) if options.json == "-" else Path(options.json).write_text(text + "\n")
+    if options.json != "-":
+        print(f"{sum(row.ok is True for row in rows)} bars reached, {len(missed)} missed")
+    return 1 if options.strict and missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
