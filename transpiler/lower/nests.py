@@ -97,6 +97,8 @@ class Nests:
             if leaf.target in totals and isinstance(leaf, Step) and not leaf.let.op.is_sum:  # type: ignore[union-attr]
                 return False
             if leaf.target in arrays:
+                if isinstance(leaf, Init) or (isinstance(leaf, Step) and leaf.kept is None):
+                    continue        # accumulators that begin and end within an iteration
                 if isinstance(leaf, Step) or (isinstance(leaf, Store) and not leaf.pointwise):
                     return False
                 place = leaf.place() if isinstance(leaf, (Store, Finish)) else ()
