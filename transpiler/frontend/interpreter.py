@@ -259,7 +259,9 @@ class Interpreter:
                 params = [inner.var(v.type, v.name if isinstance(v, Var) else "x") for v in values]
                 for value, param in zip(values, params):
                     self._follows(param, value)
-                new_args, new_kwargs = unflatten(structure, params)
+                stand_ins = [ArrayRef(p, layout=leaf.layout) if isinstance(leaf, ArrayRef) and p.type.shape else p
+                             for leaf, p in zip(leaves, params)]
+                new_args, new_kwargs = unflatten(structure, stand_ins)
                 result = self.call(callee, new_args, new_kwargs, self.here)
                 results, result_structure = flatten(result)
                 block_results = tuple(leaf_values(results))

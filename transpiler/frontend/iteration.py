@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import error
-from ..ir.dims import DimExpr
+from ..ir import dims
+from ..ir.dims import DimExpr, is_dim
 from ..ops.base import RuleError
 from ..ops.spelling import python_type
 from .guards import Unify
@@ -48,7 +49,7 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
             raise RuleError("iteration over a 0-d array", kind=TypeError, code="E312")
         return _rows(it, value)
     if isinstance(value, DimRange):
-        return list(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
+        return _between(value) or list(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
     if isinstance(value, Masked):
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
@@ -65,12 +66,22 @@ def lazily(it: Interpreter, value: Any) -> Any:
     """Elements one at a time, as `for` takes them: a list that grows meanwhile is followed."""
     if isinstance(value, (list, range, Iterator)):
         return iter(value)
-    if isinstance(value, DimRange):
+    if isinstance(value, DimRange) and _between(value) is None:
         for bound in (value.start, value.stop, value.step):
             _fixed(it, bound)
     if isinstance(value, ArrayRef) and value.rank:
         _fixed(it, value.shape[0])
     return iterate(it, value)
+
+
+def _between(value: DimRange) -> list[Any] | None:
+    """`range(n - 2, n)`: bounds of unknown size, but a known number of steps between them."""
+    if not isinstance(value.step, int) or not value.step or not is_dim(value.start) or not is_dim(value.stop):
+        return None
+    count = dims.slice_length(value.start, value.stop, value.step)
+    if not isinstance(count, int) or not 0 < count <= MOST_ELEMENTS:
+        return None
+    return [value.start + k * value.step for k in range(count)]
 
 
 def _fixed(it: Interpreter, size: Any) -> None:
@@ -121,7 +132,6 @@ def length(it: Interpreter, value: Any) -> Any:
             raise RuleError("len() of unsized object", kind=TypeError, code="E312")
         return value.shape[0]
     if isinstance(value, DimRange):
-        from ..ir import dims
         if value.step == 1 and isinstance(value.start, (int, DimExpr)) and isinstance(value.stop, (int, DimExpr)):
             return dims.maximum(value.stop - value.start, 0)
         return len(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))

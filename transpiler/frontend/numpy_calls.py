@@ -286,8 +286,8 @@ def name_of(key: Any) -> str:
     name = getattr(key, "__name__", repr(key))
     if getattr(key, "__objclass__", None) is np.ndarray:
         return f"ndarray.{name}"
-    if isinstance(key, np.ufunc) and not module.startswith("scipy"):
-        module = "numpy"
+    if isinstance(key, np.ufunc):
+        module = "numpy" if getattr(np, name, None) is key else "scipy.special"
     if module == "builtins" or not module:
         return name
     return f"{module.replace('numpy', 'np', 1) if module.startswith('numpy') else module}.{name}"

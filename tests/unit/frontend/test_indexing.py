@@ -229,3 +229,31 @@ def test_slices_by_sizes_and_arguments():
 
     check(f, V, 2)
     assert traced(f, V, 2).static_args == ()
+
+
+def test_reshapes_that_may_copy_are_refused_when_written():
+    def f(x):
+        y = x.T * 2.0
+        flat = y.reshape(-1)
+        flat[0] = 1.0
+        return y
+
+    assert failure(f, A).code == "E123"
+
+    def g(x):
+        y = x.T * 2.0
+        flat = y.reshape(-1)
+        return y, flat * 2, y.ravel().copy()
+
+    check(g, A)
+
+    def h(x):
+        y = x * 2.0
+        y.flat[:] += 1.0
+        y.ravel()[0] *= 2.0
+        y.T.reshape(-1)[0]
+        z = y.copy().reshape(-1)
+        z[0] = 5.0
+        return y, z
+
+    check(h, A)

@@ -488,3 +488,15 @@ def test_text_of_run_time_values_stays_in_messages():
     assert "bad value" in failure(f, X).message
     assert failure(lambda x: f"{x[0]}", X).code == "E111"
     assert failure(lambda x: print(f"{x[0]}"), X).code == "E126"
+
+
+def test_ranges_between_sizes():
+    def f(q):
+        q = q.copy()
+        n = q.shape[0]
+        for j in range(n - 2, n):
+            for i in range(2):
+                q[i, j] = q[j - 2, n - 1 - i] * q[i, j]
+        return np.sum(q), [2 * j for j in range(n - 1, n - 3, -1)]
+
+    check(f, np.arange(16.0).reshape(4, 4))
