@@ -1,0 +1,212 @@
+"""What all transforms in interpreted code share: tracing the function under the transform, and taking its arguments and
+results apart.
+
+The function is traced into a func of its own (`Interpreter.subtrace`); values of the surrounding code that it reads
+are params of that func, so perturbations of different transforms cannot be confused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import RuleError
+from ..ir.nodes import Func, Value
+from ..ops.spelling import Weak, as_value, describe, python_type
+from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, leaf_values, unflatten
+from .values import ArrayRef, TransformValue
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The traced function: `func`'s params are the arguments' run-time leaves, then `outer` values."""
+
+    func: Func
+    out: Structure
+    inputs: tuple[Value, ...]
+    wanted: tuple[bool, ...]             # which params are leaves of the wanted arguments
+    structures: tuple[Structure, ...]    # of the wanted arguments
+
+    def wanted_inputs(self) -> list[Value]:
+        return [v for v, w in zip(self.inputs, self.wanted, strict=True) if w]
+
+
+def numbers_of(argnums: Any, count: int, kind: str) -> tuple[int, ...]:
+    """argnums, an int or a tuple or list of ints, as non-negative positions."""
+    many = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    found = []
+    for number in many:
+        if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+            raise RuleError(f"argnums of {kind} must be an int or a tuple of ints, not {describe(number)}",
+                            code="E402", kind=TypeError)
+        if not -count <= number < count:
+            raise RuleError(f"argnums of {kind} names argument {number}, but the call has {count} positional "
+                            f"argument{'s' if count != 1 else ''}", code="E402", kind=ValueError)
+        found.append(int(number) % count)
+    return tuple(found)
+
+
+def differentiable(value: Any, name: str, kind: str) -> Any:
+    """An argument with every number in it as a run-time value; an error for what has no derivative."""
+    leaves, structure = flatten(value)
+    for leaf in leaves:
+        dtype = leaf.value.dtype if isinstance(leaf, Weak) else leaf.dtype
+        if np.dtype(dtype).kind not in "fc":
+            text = _type_text(leaf, dtype)
+            raise RuleError(f"{kind} with respect to {name}, which is {text}: only float and complex values have "
+                            "derivatives", code="E401", kind=TypeError, help=_advice(leaf, name))
+    return unflatten(_lifted(structure, name, kind), with_numbers(structure, leaves))
+
+
+def _type_text(leaf: Any, dtype: str) -> str:
+    weak = python_type(leaf)
+    if weak is not None:
+        return f"a Python {weak.__name__}"
+    return f"of dtype {dtype}" if not isinstance(leaf, ArrayRef) else f"an array of dtype {dtype}"
+
+
+def _advice(leaf: Any, name: str) -> str:
+    if python_type(leaf) is int:
+        return f"pass a float, for example 2.0 instead of 2, or leave {name} out of argnums"
+    return f"convert it with .astype(float), or leave {name} out of argnums"
+
+
+def _lifted(structure: Structure, name: str, kind: str) -> Structure:
+    """Static floats become leaves; other static parts are refused."""
+    if isinstance(structure, LeafNode):
+        return structure
+    if isinstance(structure, StaticNode):
+        value = structure.value
+        if isinstance(value, (tuple, list)) and value:
+            parts = tuple(_lifted(StaticNode(v), name, kind) for v in value)
+            return TreeNode("tuple" if isinstance(value, tuple) else "list", type(value), (), parts)
+        if value is None or (isinstance(value, (tuple, list, dict)) and not value):
+            return structure
+        if isinstance(value, (float, complex, np.inexact)):
+            return LeafNode("weak", type(value)) if type(value) in (float, complex) else LeafNode("scalar")
+        raise RuleError(f"{kind} with respect to {name}, which is a {type(value).__name__}: only float and complex "
+                        "values have derivatives", code="E401", kind=TypeError, help=_advice(value, name))
+    return TreeNode(structure.kind, structure.cls, structure.keys,
+                    tuple(_lifted(c, name, kind) for c in structure.children))
+
+
+def with_numbers(structure: Structure, leaves: Sequence[Any]) -> list[Any]:
+    """The leaves, with static floats as constants in their places."""
+    rest = list(leaves)
+
+    def visit(node: Structure) -> list[Any]:
+        if isinstance(node, LeafNode):
+            return [rest.pop(0)]
+        if isinstance(node, StaticNode):
+            value = node.value
+            if isinstance(value, (tuple, list)):
+                return [x for v in value for x in visit(StaticNode(v))]
+            if isinstance(value, (float, complex, np.inexact)):
+                number = as_value(value)
+                return [Weak(number) if type(value) in (float, complex) else number]
+            return []
+        return [x for c in node.children for x in visit(c)]
+
+    return visit(structure)
+
+
+def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], numbers: Sequence[int],
+               kind: str) -> Traced:
+    """Trace `fun(*args, **kwargs)`; arguments `numbers` are differentiated."""
+    names = argument_names(fun, len(args))
+    new = [differentiable(a, names[k], kind) if k in numbers else a for k, a in enumerate(args)]
+    func, out, outer = interpreter.subtrace(fun, new, kwargs)
+    inputs: list[Value] = []
+    owner: list[int] = []
+    structures: dict[int, Structure] = {}
+    for k, arg in enumerate(new):
+        leaves, structure = flatten(arg, sizes_are_static=True)
+        structures[k] = structure
+        inputs += leaf_values(leaves)
+        owner += [k] * len(leaves)
+    extra, _ = flatten(kwargs, sizes_are_static=True)
+    inputs += leaf_values(extra)
+    wanted = [o in numbers for o in owner] + [False] * (len(extra) + len(outer))
+    order = tuple(dict.fromkeys(numbers))
+    return Traced(func, out, (*inputs, *outer), tuple(wanted), tuple(structures[k] for k in order))
+
+
+def argument_names(fun: Any, count: int) -> list[str]:
+    """The names of the positional parameters, for messages."""
+    code = getattr(fun, "__code__", None) or getattr(getattr(fun, "py_func", None), "__code__", None)
+    node = getattr(fun, "node", None)
+    known: list[str] = []
+    if code is not None:
+        known = list(code.co_varnames[:code.co_argcount])
+    elif node is not None:
+        known = [a.id for a in (*node.args.posonlyargs, *node.args.args)]
+    return (known + [f"argument {k}" for k in range(len(known), count)])[:count]
+
+
+def scalar_result(traced: Traced, kind: str, has_aux: bool) -> tuple[Structure, Structure | None]:
+    """Check that the result is one real number; the structures of the result and of aux."""
+    out, aux = traced.out, None
+    if has_aux:
+        if isinstance(out, StaticNode) and isinstance(out.value, tuple) and len(out.value) == 2:
+            out, aux = StaticNode(out.value[0]), StaticNode(out.value[1])
+        elif isinstance(out, TreeNode) and out.kind == "tuple" and len(out.children) == 2:
+            out, aux = out.children
+        else:
+            raise RuleError(f"{kind} with has_aux=True needs a function that returns a pair (value, aux)",
+                            code="E405", kind=TypeError)
+    if isinstance(out, StaticNode) and isinstance(out.value, (int, float)):
+        return out, aux
+    if not isinstance(out, LeafNode):
+        help = "return (value, aux) with has_aux=True, or pick one number" if isinstance(out, TreeNode) else None
+        raise RuleError(f"{kind} needs a function that returns one number, not a {_out_text(out)}", code="E403",
+                        kind=TypeError, help=help)
+    type = traced.func.results[0].type
+    if (type.shape and any(d != 1 for d in type.shape)) or type.shape:
+        raise RuleError(f"{kind} needs a function that returns one number, not an array of shape "
+                        f"({', '.join(map(str, type.shape))}{',' if type.rank == 1 else ''})", code="E403",
+                        kind=TypeError, help="sum the result, or use gradsmith.jacrev or gradsmith.vjp")
+    return out, aux
+
+
+def _out_text(out: Structure) -> str:
+    if isinstance(out, TreeNode):
+        return out.kind
+    return type(out.value).__name__ if isinstance(out, StaticNode) else "number"
+
+
+def packed(parts: Sequence[Any], argnums: Any) -> Any:
+    """One derivative for an int argnums, else a tuple of them."""
+    return tuple(parts) if isinstance(argnums, (tuple, list)) else parts[0]
+
+
+def parts_of(structures: Sequence[Structure], values: Sequence[Value]) -> list[Any]:
+    """Split flat values into trees."""
+    found, at = [], 0
+    for structure in structures:
+        count = leaf_count(structure)
+        found.append(unflatten(structure, list(values[at:at + count])))
+        at += count
+    return found
+
+
+def options_of(value: TransformValue, names: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Positional and keyword options of a transform; TypeError for unknown ones."""
+    found = dict(defaults)
+    found.update(zip(names, value.args))
+    for name, option in value.kwargs.items():
+        if name not in defaults:
+            raise RuleError(f"gradsmith.{value.kind}() has no option {name!r}", code="E402", kind=TypeError)
+        found[name] = option
+    return found
+
+
+def positional(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Keyword arguments that follow on the positional ones become positional, so that argnums can name them."""
+    names = argument_names(fun, 64)
+    args, kwargs = list(args), dict(kwargs)
+    while len(args) < len(names) and names[len(args)] in kwargs:
+        args.append(kwargs.pop(names[len(args)]))
+    return tuple(args), kwargs
