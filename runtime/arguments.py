@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from .array import Array
 from .transpiler.errors import error
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
-from .array import Array
 
 DTYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
           "complex64", "complex128"}

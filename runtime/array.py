@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .device import CPU, Device
+from .transpiler.frontend.updates import At
 
 AXIS_WIDTH = 75            # of a line of `repr`
 
@@ -111,6 +112,13 @@ def as_array(x: Any) -> Array:
     return x if type(x) is Array else np.asarray(x).view(Array)
 
 
+def captured(x: Any) -> Any:
+    """A captured value as compiled code takes it: arrays of rank 0 are numbers there."""
+    if not isinstance(x, np.ndarray):
+        return x
+    return plain(x) if x.ndim else np.asarray(x)[()]
+
+
 def plain(x: Any) -> Any:
     """An Array as NumPy's own array, the same elements; anything else as it is."""
     return x.view(np.ndarray) if type(x) is Array else x
@@ -126,96 +134,3 @@ def converted(result: Any) -> Any:
     if isinstance(result, tuple) and hasattr(kind, "_make"):
         return kind._make(map(converted, result))  # type: ignore[attr-defined]
     return result
-
-
-class At:
-    """`x.at`: waits for an index."""
-
-    def __init__(self, array: Array) -> None:
-        self._array = array
-
-    def __getitem__(self, index: Any) -> Place:
-        return Place(self._array, index)
-
-    def __repr__(self) -> str:
-        return f"At({self._array!r})"
-
-
-class Place:
-    """`x.at[index]`.  Every method returns a changed copy of x, of x's dtype.
-
-    Indices that occur repeatedly add up (`add`), multiply up (`multiply`) and so on.  IndexError for indices outside
-    of the array; TypeError for values that x's dtype cannot hold.  `indices_are_sorted` and `unique_indices` promise
-    something to other systems and are not needed here.
-    """
-
-    def __init__(self, array: Array, index: Any) -> None:
-        self._array, self._index = array, index
-
-    def __repr__(self) -> str:
-        return f"{self._array!r}.at[{self._index!r}]"
-
-    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: str | None = None) -> Any:
-        """x[index], a copy."""
-        _check_mode(mode)
-        return as_array(np.array(self._array[self._index]))
-
-    def set(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: str | None = None) -> Array:
-        """x with `values` at the index; of values for one place, the last counts."""
-        new = self._copy(values, mode)
-        new[self._index] = values
-        return new
-
-    def add(self, values: Any, **options: Any) -> Array:
-        """x with `values` added at the index."""
-        return self._accumulated(np.add, values, **options)
-
-    def subtract(self, values: Any, **options: Any) -> Array:
-        """x with `values` subtracted at the index."""
-        return self._accumulated(np.subtract, values, **options)
-
-    def multiply(self, values: Any, **options: Any) -> Array:
-        """x with what is at the index multiplied by `values`."""
-        return self._accumulated(np.multiply, values, **options)
-
-    mul = multiply
-
-    def divide(self, values: Any, **options: Any) -> Array:
-        """x with what is at the index divided by `values`."""
-        return self._accumulated(np.divide, values, **options)
-
-    def power(self, values: Any, **options: Any) -> Array:
-        """x with what is at the index raised to the power of `values`."""
-        return self._accumulated(np.power, values, **options)
-
-    def min(self, values: Any, **options: Any) -> Array:
-        """x with the smaller ones of `values` and of what is at the index."""
-        return self._accumulated(np.minimum, values, **options)
-
-    def max(self, values: Any, **options: Any) -> Array:
-        """x with the larger ones of `values` and of what is at the index."""
-        return self._accumulated(np.maximum, values, **options)
-
-    def apply(self, function: Callable[[Any], Any]) -> Array:
-        """x with `function` of what is at the index."""
-        return self.set(function(self._array[self._index]))
-
-    def _accumulated(self, ufunc: np.ufunc, values: Any, *, indices_are_sorted: bool = False,
-                     unique_indices: bool = False, mode: str | None = None) -> Array:
-        new = self._copy(values, mode)
-        ufunc.at(new.view(np.ndarray), self._index, values)
-        return new
-
-    def _copy(self, values: Any, mode: str | None) -> Array:
-        _check_mode(mode)
-        own, given = self._array.dtype, values if type(values) in (bool, int, float, complex) else np.asarray(values)
-        common = np.result_type(own, given)
-        if not np.can_cast(common, own, "same_kind"):
-            raise TypeError(f"values of dtype {np.asarray(values).dtype} do not fit into an array of dtype {own}")
-        return as_array(np.array(self._array))
-
-
-def _check_mode(mode: str | None) -> None:
-    if mode not in (None, "promise_in_bounds"):
-        raise ValueError(f"mode={mode!r} is not supported: indices outside of the array are always an IndexError")

@@ -18,11 +18,11 @@ from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.numpy_support import from_dtype
 
-from .transpiler import ops
-from .transpiler.frontend.values import Leaf
 from . import numba_array  # noqa: F401  (tells Numba what an Array is)
 from .arguments import layout
 from .kernels.guard import Miss
+from .transpiler import ops
+from .transpiler.frontend.values import Leaf
 
 
 class EntryTable(CPUDispatcher):  # type: ignore[misc]

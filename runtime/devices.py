@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .transpiler.ops.spelling import spelled
 from .array import Array, as_array, plain
 from .device import CPU, Device
+from .transpiler.ops.base import RuleError
+from .transpiler.ops.spelling import spelled
 
 __all__ = ["Device", "block_until_ready", "default_backend", "device_count", "device_get", "device_put", "devices"]
 
@@ -62,7 +63,8 @@ def _mapped(function: Any, x: Any) -> Any:
 @spelled(device_put)
 def _put(x: Any, device: Any = None) -> Any:
     """Compiled code is where it is."""
-    _check(device)
+    if device is not None and device != CPU:
+        raise RuleError(f"there is no device {device!r} here, only {str(CPU)!r}", code="E208", kind=ValueError)
     return x
 
 

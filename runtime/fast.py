@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import optree
 
-from .transpiler.frontend.guards import StaticGuard
-from .transpiler.frontend.trees import rebuild
-from .transpiler.frontend.values import Leaf
-from .transpiler.ir.nodes import Block, For
-from .array import Array, plain
+from .array import Array, captured
 from .compile import EntryTable
 from .kernels.guard import Miss
 from .parallel import adaptive
 from .specialise import Specialisation, result_form
+from .transpiler.frontend.guards import StaticGuard
+from .transpiler.frontend.trees import rebuild
+from .transpiler.frontend.values import Leaf
+from .transpiler.ir.nodes import Block, For
 
 _MISSING = object()
 _WIDE = {"float64", "complex128", "int64", "bool"}
@@ -80,7 +80,7 @@ def is_direct(path: Callable[..., Any] | None) -> bool:
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def _PLAIN(args: Sequence[Any]) -> Sequence[Any]:  # noqa: N802  (a marker that is also a function)
+def _PLAIN(args: Sequence[Any]) -> Sequence[Any]:
     return args
 
 
@@ -185,7 +185,9 @@ def _finished(table: Callable[..., Any], finish: Callable[[Any], Any]) -> Callab
 
 def _getter(get: Callable[[], Any]) -> Callable[[], Any]:
     """How to read a capture for the compiled entry, which knows ndarrays only."""
-    return (lambda: plain(get())) if type(get()) is Array else get
+    value = get()
+    return (lambda: captured(get())) if type(value) is Array or (
+        isinstance(value, np.ndarray) and value.ndim == 0) else get
 
 
 def _with_arrays(table: Callable[..., Any], finish: Callable[[Any], Any] | None,
@@ -194,12 +196,15 @@ def _with_arrays(table: Callable[..., Any], finish: Callable[[Any], Any] | None,
     ndarray = np.ndarray
 
     def call(*flat: Any) -> Any:
-        unpacked = [x.view(ndarray) if type(x) is Array else x for x in flat]
-        result = table(*unpacked)
-        last = finish
-        if always or any(a is not b for a, b in zip(unpacked, flat)):
-            last = finish_arrays
-        return result if last is None else last(result)
+        for x in flat:
+            if type(x) is Array:
+                break
+        else:
+            result = table(*flat)
+            last = finish_arrays if always else finish
+            return result if last is None else last(result)
+        result = table(*[x.view(ndarray) if type(x) is Array else x for x in flat])
+        return result if finish_arrays is None else finish_arrays(result)
 
     return call
 

@@ -37,7 +37,7 @@ Plain = npt.NDArray[Any]
 # keys
 
 
-def PRNGKey(seed: Any) -> Array:  # noqa: N802  (JAX's name)
+def PRNGKey(seed: Any) -> Array:
     """The key of an integer seed.  TypeError for other seeds; OverflowError beyond 64 bits."""
     return key(seed)
 

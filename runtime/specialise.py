@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from . import cache
+from .arguments import Described
+from .array import Array, as_array, captured
+from .compile import compile_entry, numba_type
+from .log import logger
 from .transpiler import pipeline
 from .transpiler.emit.python import emit
 from .transpiler.frontend.trace import Trace, trace
@@ -19,11 +24,6 @@ from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import substitute, symbols_of
 from .transpiler.ir.nodes import Func, Var
-from . import cache
-from .array import Array, as_array, plain
-from .arguments import Described
-from .compile import compile_entry, numba_type
-from .log import logger
 
 GUARD_IMPORT = "from gradsmith.kernels.guard import Miss"
 
@@ -87,7 +87,7 @@ class Specialisation:
     def flat(self, values: Sequence[Any]) -> list[Any]:
         """What the entry takes: run-time leaves, then captures read now."""
         kept = run_time(self.trace, self.leaves, values)
-        return kept + [plain(capture.get()) for capture in self.trace.captures]
+        return kept + [captured(capture.get()) for capture in self.trace.captures]
 
     def captures_arrays(self) -> bool:
         """Whether an Array is among the captures now: results are Arrays then, as if it had been an argument."""
@@ -156,9 +156,9 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str,
     start = perf_counter()
     module = cache.load(text, name, reason)
     entry = getattr(module, name)
-    captured = [(capture.type, plain(capture.get())) for capture in traced.captures]
+    free = [(capture.type, captured(capture.get())) for capture in traced.captures]
     signature = [numba_type(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
-    signature += [numba_type(Leaf(type), value if type.shape else None) for type, value in captured]
+    signature += [numba_type(Leaf(type), value if type.shape else None) for type, value in free]
     compiled = compile_entry(entry, signature)
     seconds["compile"] = perf_counter() - start
     logger.info("compiled %s(%s) in %.0f ms: %s", name, ", ".join(map(str, signature)),
@@ -214,8 +214,12 @@ def converters(structure: Structure, func: Func, arrays: bool = False) -> list[C
     def visit(node: Structure) -> None:
         if isinstance(node, LeafNode):
             type = func.results[len(found)].type
-            as_scalar = None if node.weak is not None or type.shape else type.numpy.type
-            found.append(_array_maker(type.numpy) if arrays and node.weak is None else as_scalar)
+            if node.weak is not None:
+                found.append(None)
+            elif arrays:
+                found.append(as_array if type.shape else _number_maker(type.numpy))
+            else:
+                found.append(None if type.shape else type.numpy.type)
         elif isinstance(node, TreeNode):
             for child in node.children:
                 visit(child)
@@ -224,7 +228,7 @@ def converters(structure: Structure, func: Func, arrays: bool = False) -> list[C
     return found
 
 
-def _array_maker(dtype: np.dtype[Any]) -> Callable[[Any], Array]:
+def _number_maker(dtype: np.dtype[Any]) -> Callable[[Any], Array]:
     return lambda x: as_array(np.asarray(x, dtype))
 
 

@@ -17,6 +17,7 @@ from ..ops.spelling import Weak, find_spelling
 from .environment import MISSING
 from .guards import Access
 from .stand_ins import numpys_own
+from .updates import At
 from .values import (
     HEAP_TYPE,
     LIBRARIES,
@@ -115,6 +116,8 @@ def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
             return np.dtype(value.dtype).itemsize
         case "nbytes":
             return dims.product(value.shape) * np.dtype(value.dtype).itemsize
+        case "at" if isinstance(value, ArrayRef):
+            return Instance(At, {"array": value})
         case "flat":
             flat = it.call_numpy(np.ravel, (value,), {})
             if isinstance(flat, ArrayRef):
