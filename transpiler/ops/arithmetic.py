@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import ops
 from ..ir.build import const
-from ..ir.nodes import Value
+from ..ir.nodes import Const, Value
 from ..ir.types import Type
 from .base import Into, RuleError, Sample, sample
 from .families import Elementwise, elementwise, register
@@ -120,6 +120,45 @@ class Scale(Elementwise):
 
     def samples(self) -> list[Sample]:
         return [*between(-2, 2, arity=2), complex_plane(2), corner([0, 0, 0, 3, 0], [INF, NAN, 2, 0.5, -INF])]
+
+
+@register
+class Chain(Elementwise):
+    """tangent * partial, but exactly 0 wherever one of them is exactly 0, also where the other is infinite or NaN.
+
+    What `scale` is for cotangents, this is for tangents, which meet the same partials in the other order: that of
+    1 / (1 + exp(x)) is inf * 0 far out.  It has the derivatives of a product.
+    """
+
+    name = "chain"
+    masks = True
+    kinds = "fc"
+    scalar = "0.0 if {0} == 0.0 or {1} == 0.0 else {0} * {1}"
+
+    def reference(self, tangent: Any, partial: Any, **params: Any) -> Any:
+        return np.where((tangent == 0) | (partial == 0), tangent.dtype.type(0), tangent * partial)[()]
+
+    def simplify(self, args: Sequence[Value], **params: Any) -> Value | None:
+        for one, other in (args, args[::-1]):
+            if isinstance(one, Const) and np.isfinite(one.value):
+                return one if one.value == 0 else one * other
+        return None
+
+    def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Any:
+        terms = [ops.chain(t, other) for t, other in zip(tangents, args[::-1], strict=True) if t is not None]
+        return terms[0] if len(terms) == 1 else terms[0] + terms[1]
+
+    def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool],
+            **params: Any) -> list[Value | Into | None]:
+        return [ops.chain(ct, other) if want else None for want, other in zip(wanted, args[::-1], strict=True)]
+
+    def stablehlo(self, h: Any, tangent: Any, partial: Any, **params: Any) -> Any:
+        zero = h.constant(0, tangent.type)
+        either = h.op("or", h.compare("EQ", tangent, zero), h.compare("EQ", partial, zero))
+        return h.select(either, zero, h.op("multiply", tangent, partial))
+
+    def samples(self) -> list[Sample]:
+        return [*between(-2, 2, arity=2), complex_plane(2), corner([0, 0, INF, 3, 0], [INF, NAN, 0, 0.5, -INF])]
 
 
 # ---------------------------------------------------------------------------------------------------------------

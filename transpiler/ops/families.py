@@ -107,8 +107,8 @@ class Elementwise(Op):
     def _product(ct: Value, partial: Any, singular: bool, forward: bool = False) -> Value:
         if isinstance(partial, (int, float)):
             return ct if partial == 1 else -ct if partial == -1 else ct * partial
-        if forward and not singular:
-            return ct * partial
+        if forward:
+            return registry.apply("chain", ct, partial) if singular else ct * partial
         return times(ct, partial, singular=singular)
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any:
