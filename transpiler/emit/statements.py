@@ -73,7 +73,7 @@ class Writer:
         self.block(func.body)
         results = [self._taken(None, "return", k, result) for k, result in enumerate(func.results)]
         loc = self._loc(func.results[0]) if len(results) == 1 else None
-        text = ", ".join(map(ast.unparse, results)) if results else "()"
+        text = _tuple_text([ast.unparse(result) for result in results])
         self.line(f"return {text}", loc if any(map(computes, results)) else None)
 
     def block(self, block: Block) -> None:
@@ -319,6 +319,15 @@ class Writer:
 
 
 _SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+def _tuple_text(items: Sequence[str]) -> str:
+    """The items of a tuple; more than 30 in parts, since CPython builds such a display as a list, which Numba does not
+    read."""
+    if len(items) <= 30:
+        return ", ".join(items) if items else "()"
+    parts = [items[k:k + 30] for k in range(0, len(items), 30)]
+    return " + ".join(f"({', '.join(part)}{',' if len(part) == 1 else ''})" for part in parts)
 
 
 def _is_int(tree: ast.expr, value: int) -> bool:
