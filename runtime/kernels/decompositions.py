@@ -44,7 +44,7 @@ def singular_values(a: np.ndarray, s: np.ndarray) -> None:
 
 
 def eigh(a: np.ndarray, w: np.ndarray, v: np.ndarray) -> None:
-    """The eigenvalues w (n,), rising, and eigenvectors v (n, n) of the symmetric `a` (n, n); reads its lower triangle."""
+    """The eigenvalues w (n,), rising, and vectors v (n, n) of the symmetric `a` (n, n). Reads its lower triangle."""
     w[...], v[...] = np.linalg.eigh(a)
 
 

@@ -57,12 +57,12 @@ def _symmetric(name: str, a: Any, uplo: Any) -> Value:
 
 
 @spelled(np.linalg.eigh)
-def eigh(a: Any, UPLO: Any = "L") -> Any:  # noqa: N803 (NumPy's name)
+def eigh(a: Any, UPLO: Any = "L") -> Any:
     return EighResult(*ops.eigh(_symmetric("eigh", a, UPLO)))
 
 
 @spelled(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: Any = "L") -> Value:  # noqa: N803 (NumPy's name)
+def eigvalsh(a: Any, UPLO: Any = "L") -> Value:
     return ops.eigvalsh(_symmetric("eigvalsh", a, UPLO))
 
 
