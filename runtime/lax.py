@@ -86,7 +86,12 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
 select.__gradsmith_traced__ = _select  # type: ignore[attr-defined]
 
-for _function in (fori_loop, while_loop, scan, map):
-    _function.__gradsmith_refusal__ = (  # type: ignore[attr-defined]
-        f"lax.{_function.__name__} inside a transpiled function needs loops over run-time values, which are not "
+
+def _refuse(function: Any) -> None:
+    function.__gradsmith_refusal__ = (
+        f"lax.{function.__name__} inside a transpiled function needs loops over run-time values, which are not "
         "supported yet", "write a Python loop over values that are known while transpiling")
+
+
+for _function in (fori_loop, while_loop, scan, map):
+    _refuse(_function)

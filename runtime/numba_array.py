@@ -19,7 +19,7 @@ from .array import Array
 class ArrayType(types.Array):  # type: ignore[misc]
     """numba's `types.Array` under another name."""
 
-    def __init__(self, dtype: Any, ndim: int, layout: str, readonly: bool) -> None:
+    def __init__(self, dtype: Any, ndim: int, layout: Any, readonly: bool) -> None:
         name = f"gradsmith.Array({dtype}, {ndim}d, {layout}{', read-only' if readonly else ''})"
         super().__init__(dtype, ndim, layout, readonly=readonly, name=name)
 

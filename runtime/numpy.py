@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
     """NumPy's names come here when they are first used."""
     if name in ABSENT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {ABSENT[name]}")
-    if name.startswith("__"):
+    if name.startswith("__") and name not in numpy.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         found = _submodule(name) if name in SUBMODULES else _public(getattr(numpy, name))

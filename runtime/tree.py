@@ -125,7 +125,12 @@ _mark(leaves, _leaves)
 _mark(reduce, _reduce)
 _mark(all, _all)
 
-for _function in (flatten, unflatten, structure, transpose):
-    _function.__gradsmith_refusal__ = (  # type: ignore[attr-defined]
-        f"tree.{_function.__name__} inside a transpiled function is not supported",
+
+def _refuse(function: Any) -> None:
+    function.__gradsmith_refusal__ = (
+        f"tree.{function.__name__} inside a transpiled function is not supported",
         "use tree.map, tree.leaves or tree.reduce there, or take the tree apart outside")
+
+
+for _function in (flatten, unflatten, structure, transpose):
+    _refuse(_function)
