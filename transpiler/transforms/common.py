@@ -8,6 +8,7 @@ from ..errors import error
 from ..ir.build import current, is_plain
 from ..ir.nodes import Call, For, If, Stmt, Value, Var, While
 
+
 def name_like(value: Value, prefix: str, source: Var) -> Value:
     """Give a value that still has a stock name the prefixed name of the variable that it belongs to."""
     if isinstance(value, Var) and is_plain(value.name) and not is_plain(source.name):

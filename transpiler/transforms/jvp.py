@@ -6,6 +6,8 @@
       return y                       t = cos(x)
                                      t_y = multiply(t_x, t)
                                      return y, t_y
+
+Branches and loops give and carry the tangents of what they give and carry.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ..ir.build import Names, building, const, located
+from ..ir.build import Names, building, const, current, located
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
-from ..ir.walk import used_names
+from ..ir.walk import blocks, operands, reads, used_names
+from .activity import varied_variables
 from .common import name_like, unsupported_statement
 from .limits import jvp_limits
 
@@ -23,35 +26,29 @@ from .limits import jvp_limits
 def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
     """Params: those of `func`, then a tangent for each param in `wrt`.  Results: those of `func`, then the tangent
     of each result that is real or complex (zeros where it does not depend on `wrt`)."""
+    forward = _Forward(varied_variables(func, wrt))
     with building(Names(used_names(func))) as b:
-        tangents: dict[Var, Value] = {}
         extra = []
         for param, moving in zip(func.params, wrt, strict=True):
             if moving:
                 tangent = b.var(param.type, f"t_{param.name}")
-                tangents[param] = tangent
+                forward.tangents[param] = tangent
                 extra.append(tangent)
-        for stmt in func.body.stmts:
-            b.stmts.append(stmt)
-            push_statement(stmt, tangents)
+        forward.statements(func.body.stmts)
         inexact = [r for r in func.results if r.type.is_inexact]
-        moved = [tangent_of(r, tangents) for r in inexact]
+        moved = [forward.tangent(r) for r in inexact]
         for number, stmt in enumerate(func.body.stmts):
-            if isinstance(stmt, Let) and any(a in tangents for a in stmt.args):
-                incoming = [None if isinstance(a, Const) else tangents.get(a) for a in stmt.args]
+            if isinstance(stmt, Let) and any(a in forward.tangents for a in stmt.args):
+                incoming = [None if isinstance(a, Const) else forward.tangents.get(a) for a in stmt.args]
                 limits = jvp_limits(stmt, incoming, func.body.stmts[number + 1:], inexact, push_statement)
                 moved = [t if more is None else t + more for t, more in zip(moved, limits, strict=True)]
     return Func(name or f"{func.name}_jvp", (*func.params, *extra),
                 Block(tuple(b.stmts), (*func.results, *moved)))
 
 
-def tangent_of(value: Value, tangents: dict[Var, Value]) -> Value:
-    found = None if isinstance(value, Const) else tangents.get(value)
-    return const(0, value.type) if found is None else found
-
-
 def push_statement(stmt: Stmt, tangents: dict[Var, Value]) -> None:
-    """Emit the tangents of the statement's targets, as far as those of what it reads are known."""
+    """Emit the tangents of the targets of a statement that stands already, as far as those of what it reads are
+    known."""
     match stmt:
         case Let():
             with located(stmt.loc):
@@ -59,7 +56,9 @@ def push_statement(stmt: Stmt, tangents: dict[Var, Value]) -> None:
         case Check():
             pass
         case If() | For() | While() | Call():
-            unsupported_statement(stmt, "jvp")
+            read = set(operands(stmt)).union(*(reads(b) for b in blocks(stmt)))
+            if not tangents.keys().isdisjoint(read):
+                unsupported_statement(stmt, "the limit at coinciding values")
         case _:
             assert_never(stmt)
 
@@ -68,8 +67,73 @@ def _push(let: Let, tangents: dict[Var, Value]) -> None:
     incoming = [None if isinstance(a, Const) else tangents.get(a) for a in let.args]
     if all(t is None for t in incoming):
         return
-    result = let.targets if let.op.result_count > 1 else let.target
-    outgoing = let.op.jvp(incoming, let.args, result, **let.params)
-    for target, tangent in zip(let.targets, outgoing if let.op.result_count > 1 else (outgoing,), strict=True):
+    several = let.op.result_count > 1
+    outgoing = let.op.jvp(incoming, let.args, let.targets if several else let.target, **let.params)
+    for target, tangent in zip(let.targets, outgoing if several else (outgoing,), strict=True):
         if tangent is not None and target.type.is_inexact:
             tangents[target] = name_like(tangent, "t_", target)
+
+
+class _Forward:
+    """Emits statements with their tangents; `tangents` has those that are not zero."""
+
+    def __init__(self, varied: set[Var]) -> None:
+        self.varied = varied
+        self.tangents: dict[Var, Value] = {}
+
+    def tangent(self, value: Value) -> Value:
+        found = None if isinstance(value, Const) else self.tangents.get(value)
+        return const(0, value.type) if found is None else found
+
+    def statements(self, stmts: Sequence[Stmt]) -> None:
+        b = current()
+        for stmt in stmts:
+            match stmt:
+                case Let():
+                    b.stmts.append(stmt)
+                    push_statement(stmt, self.tangents)
+                case Check():
+                    b.stmts.append(stmt)
+                case If():
+                    self._branch(stmt)
+                case For() | While():
+                    self._loop(stmt)
+                case Call():
+                    if any(a in self.varied for a in stmt.args):
+                        unsupported_statement(stmt, "jvp")
+                    b.stmts.append(stmt)
+                case _:
+                    assert_never(stmt)
+
+    def block(self, block: Block, moving: Sequence[int]) -> Block:
+        """The block with the tangents of results number `moving` as further results."""
+        with building() as inner:
+            self.statements(block.stmts)
+            tangents = [self.tangent(block.results[k]) for k in moving]
+        return Block(tuple(inner.stmts), (*block.results, *tangents))
+
+    def _moving(self, variables: Sequence[Var]) -> tuple[list[int], tuple[Var, ...]]:
+        """Which of the variables carry a tangent, and new variables for those."""
+        moving = [k for k, v in enumerate(variables) if v in self.varied]
+        return moving, tuple(current().var(variables[k].type, f"t_{variables[k].name}") for k in moving)
+
+    def _note(self, variables: Sequence[Var], moving: Sequence[int], tangents: Sequence[Var]) -> None:
+        self.tangents.update((variables[k], t) for k, t in zip(moving, tangents, strict=True))
+
+    def _branch(self, stmt: If) -> None:
+        moving, tangents = self._moving(stmt.targets)
+        then, orelse = self.block(stmt.then, moving), self.block(stmt.orelse, moving)
+        current().stmts.append(If((*stmt.targets, *tangents), stmt.pred, then, orelse, stmt.loc))
+        self._note(stmt.targets, moving, tangents)
+
+    def _loop(self, stmt: For | While) -> None:
+        moving, carried = self._moving(stmt.carries)
+        inits = (*stmt.inits, *(self.tangent(stmt.inits[k]) for k in moving))
+        self._note(stmt.carries, moving, carried)
+        body = self.block(stmt.body, moving)
+        tangents = tuple(current().var(stmt.targets[k].type, f"t_{stmt.targets[k].name}") for k in moving)
+        targets, carries = (*stmt.targets, *tangents), (*stmt.carries, *carried)
+        current().stmts.append(
+            For(targets, stmt.index, stmt.lo, stmt.hi, stmt.step, carries, inits, body, stmt.parallel, stmt.loc)
+            if isinstance(stmt, For) else While(targets, carries, inits, stmt.cond, body, stmt.loc))
+        self._note(stmt.targets, moving, tangents)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from ..ir.nodes import Block, Func, Let, Stmt, Var
 from ..ir.walk import blocks, operands, reads, sizes_used
 
+
 @dataclass(frozen=True)
 class Split:
     """first: the known params -> the first `kept` results, then residuals.  second: residuals, late params -> rest.
