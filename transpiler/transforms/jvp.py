@@ -17,10 +17,10 @@ from typing import assert_never
 
 from ..ir.build import Names, building, const, current, located
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
-from ..ir.walk import blocks, operands, reads, used_names
+from ..ir.walk import used_names
 from .activity import varied_variables
 from .common import name_like, unsupported_statement
-from .limits import jvp_limits
+from .limits import add_jvp_limits
 
 
 def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
@@ -36,31 +36,9 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
                 extra.append(tangent)
         forward.statements(func.body.stmts)
         inexact = [r for r in func.results if r.type.is_inexact]
-        moved = [forward.tangent(r) for r in inexact]
-        for number, stmt in enumerate(func.body.stmts):
-            if isinstance(stmt, Let) and any(a in forward.tangents for a in stmt.args):
-                incoming = [None if isinstance(a, Const) else forward.tangents.get(a) for a in stmt.args]
-                limits = jvp_limits(stmt, incoming, func.body.stmts[number + 1:], inexact, push_statement)
-                moved = [t if more is None else t + more for t, more in zip(moved, limits, strict=True)]
+        moved = add_jvp_limits(func, forward.tangents, inexact, [forward.tangent(r) for r in inexact], jvp)
     return Func(name or f"{func.name}_jvp", (*func.params, *extra),
                 Block(tuple(b.stmts), (*func.results, *moved)))
-
-
-def push_statement(stmt: Stmt, tangents: dict[Var, Value]) -> None:
-    """Emit the tangents of the targets of a statement that stands already, as far as those of what it reads are
-    known."""
-    match stmt:
-        case Let():
-            with located(stmt.loc):
-                _push(stmt, tangents)
-        case Check():
-            pass
-        case If() | For() | While() | Call():
-            read = set(operands(stmt)).union(*(reads(b) for b in blocks(stmt)))
-            if not tangents.keys().isdisjoint(read):
-                unsupported_statement(stmt, "the limit at coinciding values")
-        case _:
-            assert_never(stmt)
 
 
 def _push(let: Let, tangents: dict[Var, Value]) -> None:
@@ -91,7 +69,8 @@ class _Forward:
             match stmt:
                 case Let():
                     b.stmts.append(stmt)
-                    push_statement(stmt, self.tangents)
+                    with located(stmt.loc):
+                        _push(stmt, self.tangents)
                 case Check():
                     b.stmts.append(stmt)
                 case If():

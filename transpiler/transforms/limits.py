@@ -12,55 +12,104 @@ which is one more forward derivative, of what comes after the operation:
     forward   `op.jvp_limit` gives the turn r that is left out, divided by the difference of p instead; to the tangent
               of a result f(y) is added d^2 f(y + e p + h r) / de dh
 
-Both are exact where results coincide, and as good as half the digits where they nearly do.
+First derivatives are exact where results coincide, and as good as half the digits where they nearly do.  This holds
+for operations in the func's own block; inside branches and loops the quotients stay left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..ir.build import current
-from ..ir.nodes import Let, Stmt, Value, Var
+from ..ir.nodes import Block, Const, Func, Let, Stmt, Value, Var
+from ..ir.walk import all_statements, blocks, bound_inside, inline, operands, reads
 from ..ops.base import Zeros, cotangent_zeros
 
-Push = Callable[[Stmt, dict[Var, Value]], None]     # emits the tangents of a statement's targets
+Jvp = Callable[[Func, Sequence[bool]], Func]        # `transforms.jvp.jvp`, which calls this module
 
 
-def seeded(targets: Sequence[Var], directions: Sequence[Value | None]) -> dict[Var, Value]:
-    return {target: d for target, d in zip(targets, directions, strict=True) if d is not None}
+def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value | None],
+                   jvp: Jvp) -> Sequence[Value | None]:
+    """The cotangents `parts` of the arguments with the limits added.
 
-
-def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value | None], after: Sequence[Stmt],
-                   push: Push) -> Sequence[Value | None]:
-    """The cotangents `parts` of the arguments with the limits added.  `after`: the statements behind `let` that its
-    cotangents `cts` come from."""
+    Called when the builder holds the whole func and the adjoints so far, from which the cotangents `cts` come.
+    """
     directions = let.op.parting(let.args, let.targets, **let.params)
-    if directions is None or all(ct is None for ct, d in zip(cts, directions) if d is None):
-        return parts        # of coinciding results only what does not part, but turns, has an undetermined derivative
-    tangents = seeded(let.targets, directions)
-    for stmt in after:
-        push(stmt, tangents)
-    moved = [tangents.get(ct) if isinstance(ct, Var) else None for ct in cts]
-    if all(m is None for m in moved):
+    stmts = current().stmts
+    if directions is None or let not in stmts:
         return parts
+    turning = [ct for ct, d in zip(cts, directions, strict=True) if d is None and isinstance(ct, Var)]
+    if not turning:
+        return parts        # of coinciding results only what does not part, but turns, has an undetermined derivative
+    after = _func(stmts[stmts.index(let) + 1:], turning)
+    moved = _pushed(after, _seeds(let, directions), jvp)
+    at = iter(moved)
+    given = [next(at) if d is None and isinstance(ct, Var) else None for ct, d in zip(cts, directions, strict=True)]
     with cotangent_zeros(Zeros.MASKED):
-        more = let.op.vjp_limit(moved, let.args, let.targets, **let.params)
+        more = let.op.vjp_limit(given, let.args, let.targets, **let.params)
     return [a if b is None else b if a is None else a + b for a, b in zip(parts, more, strict=True)]
 
 
-def jvp_limits(let: Let, incoming: Sequence[Value | None], after: Sequence[Stmt], results: Sequence[Value],
-               push: Push) -> list[Value | None]:
-    """What is to be added to the tangents of `results`; `after`: the func's own statements behind `let`."""
-    nothing: list[Value | None] = [None] * len(results)
-    directions = let.op.parting(let.args, let.targets, **let.params)
-    if directions is None:
-        return nothing
-    turned = seeded(let.targets, let.op.jvp_limit(incoming, let.args, let.targets, **let.params))
-    start = len(current().stmts)
-    for stmt in after:
-        push(stmt, turned)
-    moving = seeded(let.targets, directions)
-    for stmt in (*after, *current().stmts[start:]):
-        push(stmt, moving)
-    along = [turned.get(r) if isinstance(r, Var) else None for r in results]
-    return [moving.get(v) if isinstance(v, Var) else None for v in along]
+def add_jvp_limits(func: Func, tangents: Mapping[Var, Value], results: Sequence[Value], moved: Sequence[Value],
+                   jvp: Jvp) -> Sequence[Value]:
+    """The tangents `moved` of the func's `results` with the limits added; `tangents`: of all its variables."""
+    for number, let in enumerate(func.body.stmts):
+        if not isinstance(let, Let) or let.op.result_count == 1 or not any(
+                a in tangents for a in let.args if isinstance(a, Var)):
+            continue
+        directions = let.op.parting(let.args, let.targets, **let.params)
+        if directions is None:
+            continue
+        incoming = [None if isinstance(a, Const) else tangents.get(a) for a in let.args]
+        turns = _seeds(let, let.op.jvp_limit(incoming, let.args, let.targets, **let.params))
+        after = _func(func.body.stmts[number + 1:], [r for r in results if isinstance(r, Var)])
+        turning = [p in turns for p in after.params]
+        if not any(turning):
+            continue
+        once = jvp(after, turning)
+        once = Func(once.name, once.params, Block(once.body.stmts, once.results[len(after.results):]))
+        seeds = _seeds(let, directions)
+        twice = jvp(once, [p in seeds for p in once.params])
+        args = [*after.params, *(turns[p] for p in after.params if p in turns),
+                *(seeds[p] for p in once.params if p in seeds)]
+        more = iter(inline(twice, args)[len(once.results):])
+        moved = [t + next(more) if isinstance(r, Var) else t for r, t in zip(results, moved, strict=True)]
+    return moved
+
+
+def _seeds(let: Let, directions: Sequence[Value | None]) -> dict[Var, Value]:
+    return {target: d for target, d in zip(let.targets, directions, strict=True) if d is not None}
+
+
+def _func(stmts: Sequence[Stmt], results: Sequence[Var]) -> Func:
+    """Those of the statements that the results need, as a func of the variables that they read from before."""
+    needed: set[Var] = set(results)
+    kept: list[Stmt] = []
+    for stmt in reversed(stmts):
+        if any(t in needed for t in stmt.targets):
+            kept.append(stmt)
+            needed.update(v for v in operands(stmt) if isinstance(v, Var))
+            needed.update(v for block in blocks(stmt) for v in reads(block) if isinstance(v, Var))
+    kept.reverse()
+    made: set[Var] = {t for stmt in kept for t in stmt.targets}
+    inner = {v for stmt in kept for block in blocks(stmt) for v in _bound(stmt, block)}
+    params = sorted((v for v in needed if v not in made and v not in inner), key=lambda v: v.name)
+    return Func("after", tuple(params), Block(tuple(kept), tuple(results)))
+
+
+def _bound(stmt: Stmt, block: Block) -> set[Var]:
+    """Names bound by the statement for its blocks and inside of them."""
+    found = set(bound_inside(stmt))
+    for one in all_statements(block):
+        found.update(one.targets, bound_inside(one))
+    return found
+
+
+def _pushed(func: Func, seeds: Mapping[Var, Value], jvp: Jvp) -> list[Value | None]:
+    """The tangents of the func's results along `seeds`, emitted here; None where they are zero."""
+    moving = [p in seeds for p in func.params]
+    if not any(moving):
+        return [None] * len(func.results)
+    pushed = jvp(func, moving)
+    found = inline(pushed, [*func.params, *(seeds[p] for p in func.params if p in seeds)])[len(func.results):]
+    return [None if isinstance(t, Const) and t.value == 0 else t for t in found]

@@ -16,13 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from ..ir.build import Names, building, const, current, located
-from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.build import Names, building, const, located
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Value, Var, While
 from ..ir.walk import used_names
 from ..ops.base import Into, Zeros, cotangent_zeros
 from .activity import active_variables
 from .common import name_like, unsupported_statement
-from .jvp import push_statement
+from .jvp import jvp
 from .limits import add_vjp_limits
 
 
@@ -94,12 +94,6 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     return Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
 
 
-def _behind(let: Let) -> tuple[Stmt, ...]:
-    """All statements so far that come after `let`: the rest of the func, and adjoints."""
-    stmts = current().stmts
-    return tuple(stmts[stmts.index(let) + 1:])
-
-
 def _known_zeros(ct: Value) -> Zeros:
     return Zeros.NONZERO if isinstance(ct, Const) and ct.value != 0 else Zeros.PLAIN
 
@@ -123,7 +117,7 @@ def _pull(let: Let, adjoints: _Adjoints, active: set[Var]) -> None:
         parts = let.op.vjp(cts if several else cts[0], let.args, let.targets if several else let.target, wanted,
                            **let.params)
     if several:
-        parts = add_vjp_limits(let, cts, parts, _behind(let), push_statement)
+        parts = add_vjp_limits(let, cts, parts, jvp)
     for arg, part, want in zip(let.args, parts, wanted, strict=True):
         if part is None or not want or not isinstance(arg, Var):
             continue
