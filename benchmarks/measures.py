@@ -159,6 +159,7 @@ def in_new_process(kind: str, name: str, environment: dict[str, str], after: str
 def first_calls(effort: Effort) -> list[Row]:
     """Nothing cached: the first function of a process, and one after another function."""
     rows: list[Row] = []
+    imports: tuple[list[float], list[float]] = [], []
     for after in (None, "10 elements"):
         for name in ("sum_logistic", "mlp", "logistic regression"):
             own, other = [], []
@@ -166,6 +167,8 @@ def first_calls(effort: Effort) -> list[Row]:
                 with empty_cache() as environment:
                     own.append(in_new_process("ours", name, environment, after))
                     other.append(in_new_process("jax", name, environment, after))
+            for seconds, runs in zip(imports, (own, other)):
+                seconds += [run["import"] for run in runs]
             stages = {s: min(run["stages"][s] for run in own) for s in own[0]["stages"]}
             note = ", ".join(f"{s} {1e3 * seconds:.0f}" for s, seconds in stages.items()) + " ms"
             group = "first call, cold" if after is None else "first call after another function's"
@@ -173,6 +176,7 @@ def first_calls(effort: Effort) -> list[Row]:
                 ours, theirs = min(r[clock] for r in own), min(r[clock] for r in other)
                 rows.append(Row(group, f"{name}, {clock} time", ours, theirs, "ms", "≤ 1.5x", ours <= 1.5 * theirs,
                                 note if clock == "wall" else ""))
+    rows.append(Row("import of the library", "wall time, NumPy there already", min(imports[0]), min(imports[1]), "ms"))
     return rows
 
 

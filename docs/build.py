@@ -34,7 +34,8 @@ SECTIONS = {
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; }
 body { margin: 0; font: 16px/1.55 system-ui, sans-serif; display: flex; }
-nav { flex: 0 0 15rem; padding: 1.5rem; border-right: 1px solid var(--line); min-height: 100vh; box-sizing: border-box; }
+nav { flex: 0 0 15rem; padding: 1.5rem; border-right: 1px solid var(--line);
+      min-height: 100vh; box-sizing: border-box; }
 nav a { display: block; padding: .1rem 0; text-decoration: none; } nav b { display: block; margin-top: 1rem; }
 nav a.here { font-weight: 600; }
 main { flex: 1 1 auto; min-width: 0; max-width: 58rem; padding: 1.5rem 2.5rem 4rem; }
@@ -211,7 +212,8 @@ def main() -> int:
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
     if not options.check:
         count = build(options.out)
-        print(f"{count} pages in {options.out.relative_to(Path.cwd()) if options.out.is_relative_to(Path.cwd()) else options.out}")
+        here = Path.cwd()
+        print(f"{count} pages in {options.out.relative_to(here) if options.out.is_relative_to(here) else options.out}")
     return 1 if problems else 0
 
 

@@ -1,0 +1,97 @@
+"""The documentation is current, its links lead somewhere, and its examples run."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def build():
+    spec = importlib.util.spec_from_file_location("docs_build", ROOT / "docs" / "build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_current(build):
+    """`python docs/build.py --pages` writes them anew."""
+    assert build.out_of_date() == []
+
+
+def test_links_lead_somewhere(build):
+    assert build.dead_links() == []
+
+
+class Links(HTMLParser):
+    """What a page links to, and its anchors."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.anchors = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag == "a" and attributes.get("href"):
+            self.targets.append(attributes["href"])
+        if attributes.get("id"):
+            self.anchors.add(attributes["id"])
+
+
+def test_the_site(build, tmp_path):
+    count = build.build(tmp_path / "site")
+    made = {path: Links(path.read_text()) for path in (tmp_path / "site").rglob("*.html")}
+    assert len(made) == count
+    for path, links in made.items():
+        for target in links.targets:
+            if "://" in target:
+                continue
+            file, _, anchor = target.partition("#")
+            there = (path.parent / file).resolve() if file else path
+            assert there in made, f"{path.name} links to {target}"
+            assert not anchor or anchor in made[there].anchors, f"{path.name} links to {target}"
+
+
+def test_pages_name_no_machine(build):
+    for name, path in build.pages().items():
+        assert not re.search(r"/(root|home|tmp|work|Users)/", path.read_text()), name
+
+
+def test_the_new_operation_of_the_guide(build):
+    """Its row works as it stands: the operation and both derivatives."""
+    text = (ROOT / "docs" / "adding_an_op.md").read_text()
+    row = re.search(r"```python\n(.*?)```", text, flags=re.DOTALL)[1]
+    program = row + """
+from gradsmith.transpiler.ir.build import build_func
+from gradsmith.transpiler.ir.evaluate import evaluate
+from gradsmith.transpiler.ir.types import F64
+from gradsmith.transpiler.transforms.jvp import jvp
+from gradsmith.transpiler.transforms.vjp import vjp
+func = build_func("f", [("x", F64)], lambda x: (ops.cosine(x),))
+for transform in (jvp, vjp):
+    value, slope = evaluate(transform(func, [True]), np.float64(0.5), np.float64(1.0))
+    assert value == np.cos(0.5) and abs(slope + np.sin(0.5)) < 1e-15
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_stages_named_in_the_documentation_exist():
+    from gradsmith.transpiler import pipeline
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for name in pipeline.NAMES:
+        assert re.search(rf"\b{name}\b", text), name
+
+
+def test_files_named_in_the_architecture_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    files = {path.name for part in ("runtime", "transpiler", "cli") for path in (ROOT / part).rglob("*.py")}
+    named = {name.rsplit("/", 1)[-1] for name in re.findall(r"`([\w/]+\.py)`", text)}
+    assert named and named <= files, named - files
