@@ -300,7 +300,7 @@ def _largest(x: Plain, count: int) -> Plain:
 
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Array:
     """`x` (an int: `arange(x)`) in random order along `axis`; independent: each line in an order of its own."""
-    words, given = _key("permutation", key), _entries(x)
+    words, given = _key("permutation", key), _parameter(x)
     axis = _axis(axis, given.ndim or 1)
     if given.ndim == 0:
         if given.dtype.kind not in "iu":
@@ -327,7 +327,7 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
     words = _key("choice", key)
     if not isinstance(shape, Sequence):
         raise TypeError(f"shape argument of random.choice must be a sequence, got {shape}")
-    given, dims = _entries(a), _shape(shape)
+    given, dims = _parameter(a), _shape(shape)
     axis = _axis(axis, given.ndim) if given.ndim else 0
     inputs, draws = int(given) if given.ndim == 0 else given.shape[axis], math.prod(dims)
     if draws == 0:
@@ -364,12 +364,7 @@ def _weighted(key: threefry.Words, p: Plain, inputs: int, shape: tuple[int, ...]
 
 
 def _parameter(x: Any) -> Plain:
-    """Numbers of a distribution; Python's are float32."""
-    return np.asarray(x) if hasattr(x, "dtype") else _narrow(np.asarray(x))
-
-
-def _entries(x: Any) -> Plain:
-    """What is drawn from; Python's ints are int32, floats float32."""
+    """What a distribution is made of, or drawn from; Python's floats are float32, its ints int32."""
     return np.asarray(x) if hasattr(x, "dtype") else _narrow(np.asarray(x))
 
 
