@@ -2,9 +2,9 @@
 
     python benchmarks/first_call.py ours "mlp" [--after "sum_logistic"]
 
-`wall` and `cpu` are seconds from having imported the library (`import`) and made the inputs to having the result; asking
-for the gradient is part of it.  For `warm`, they are from having imported Numba (which has its own time, `numba`) to
-having the result, `import gradsmith` and all.
+`wall` and `cpu` are seconds from having imported the library (`import`) and made the inputs to having the result;
+asking for the gradient is part of it. For `warm`, they are from having imported Numba (which has its own time,
+`numba`) to having the result, `import gradsmith` and all.
 """
 
 from __future__ import annotations

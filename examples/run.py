@@ -1,6 +1,7 @@
 """The main job, from a NumPy function to a trained model:
 
-    gradsmith build model.py:loss  ─►  loss_value_and_grad.py  ─►  import, check, train on iris
+    gradsmith build model.py:loss  ─►  loss_value_and_grad.py  ─►  import, train on iris
+    gradsmith check model.py:loss
 
 `make run` runs it; `--steps` and `--quiet` make it short for tests.
 """
@@ -100,6 +101,9 @@ def main() -> None:
         text = path.read_text()
         console.print(Syntax(text, "python", theme="ansi_dark") if console.is_terminal else text, markup=False)
 
+    console.print(f'$ gradsmith check model.py:loss --argnums "0, 1" --sig "{SIGNATURE}"', style="bold", markup=False)
+    console.print(gradsmith("check", "model.py:loss", "--argnums", "0, 1", "--sig", SIGNATURE, "--samples", "1"))
+
     value_and_grad = imported(path).loss_value_and_grad
     x, y, names = read_iris()
     held = np.arange(len(y)) % 5 == 0
@@ -110,7 +114,7 @@ def main() -> None:
     generator = np.random.default_rng(1)
     worst = worst_difference(value_and_grad, generator.normal(size=(x.shape[1], len(names))),
                              generator.normal(size=len(names)), x, y)
-    console.print(f"gradient against central differences of model.loss: largest error {worst:.1e}")
+    console.print(f"the file's gradient against central differences of model.loss: largest error {worst:.1e}")
     if not worst < 1e-8:
         sys.exit("the gradient is wrong")
 

@@ -27,6 +27,7 @@ def test_the_main_job(tmp_path):
     assert "\x1b[" not in text  # no colours in a pipe
     assert float(re.search(r"accuracy (\S+)% in training", text)[1]) > 90
     assert float(re.search(r"largest error (\S+)", text)[1]) < 1e-8
+    assert "agrees" in text
     written = (tmp_path / "loss_value_and_grad.py").read_text()
     assert "# model.py:" in written
     for place in (str(tmp_path), str(EXAMPLES), str(Path.home())):
