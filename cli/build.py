@@ -23,6 +23,8 @@ TRANSFORM = typer.Option("--transform", "-t", metavar="EXPR", help=(
 SIGNATURE = typer.Option("--sig", "-s", metavar="TYPES", show_default=False, help=(
     'Types of the arguments: "f64[n], f64[n,m], i64" or "float64[:], float64[:,::1], int64".  Not needed where the '
     "function's parameters are typed."))
+STATIC = typer.Option("--static", metavar="NAME=VALUE", show_default=False, help=(
+    "Arguments to fix, as in \"n=3, mode='fast'\"; the signature leaves them out."))
 IN_AXES = typer.Option("--in-axes", metavar="AXES", show_default=False, help='in_axes of vmap, as in "None, 0".')
 OUT_AXES = typer.Option("--out-axes", metavar="AXES", show_default=False, help="out_axes of vmap.")
 ARGNUMS = typer.Option("--argnums", metavar="NUMBERS", show_default=False,
@@ -39,6 +41,7 @@ def command(
                                              help="Name of the generated function, instead of FUNC_TRANSFORM.")] = None,
     standalone: Annotated[bool, typer.Option("--standalone", help="Import nothing of gradsmith.")] = False,
     parallel: Annotated[bool, typer.Option("--parallel", help="Run loops that can be in parallel.")] = False,
+    static: Annotated[str | None, STATIC] = None,
     in_axes: Annotated[str | None, IN_AXES] = None,
     out_axes: Annotated[str | None, OUT_AXES] = None,
     argnums: Annotated[str | None, ARGNUMS] = None,
@@ -57,7 +60,8 @@ def command(
     from .generate import generate
     from .target import opened
     with opened(target) as found:
-        text = generate(request_of(found, chain, sig, name=name, standalone=standalone, parallel=parallel))
+        text = generate(request_of(found, chain, sig, static=static, name=name, standalone=standalone,
+                                   parallel=parallel))
     if output is None or output == "-":
         sys.stdout.write(text)
         return
@@ -85,14 +89,13 @@ def chain_of(transform: str, *, in_axes: str | None = None, out_axes: str | None
     return tuple(chain)
 
 
-def request_of(target: Target, chain: Any, signature: str | None, *, name: str | None = None,
-               standalone: bool = False, parallel: bool = False) -> Request:
+def request_of(target: Target, chain: Any, signature: str | None, *, static: str | None = None,
+               name: str | None = None, standalone: bool = False, parallel: bool = False) -> Request:
     """The request for an opened target."""
     from .generate import request_for
-    from .parameters import specs_for
-    specs = specs_for(target.function, signature, chain, target.name)
-    return request_for(target.function, target.shown, chain, specs, name=name, standalone=standalone,
-                       parallel=parallel)
+    from .transform import parse_statics
+    return request_for(target.function, target.shown, chain, signature, name=name, standalone=standalone,
+                       parallel=parallel, statics=parse_statics(static) if static else None)
 
 
 def write(path: Path, text: str) -> bool:
@@ -111,6 +114,8 @@ def write(path: Path, text: str) -> bool:
         except BaseException:
             os.unlink(temporary)
             raise
+    except (FileExistsError, NotADirectoryError):
+        raise error("E510", f"{path} cannot be written: {path.parent} is not a folder") from None
     except OSError as fault:
         raise error("E510", f"{path} cannot be written: {fault.strerror or fault}") from None
     return True

@@ -10,19 +10,19 @@ The other transforms keep the arguments.  What is traced is ordinary Python that
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import gradsmith
 from gradsmith.transforms import function
-from gradsmith.transpiler.errors import error
+from gradsmith.transpiler.errors import did_you_mean, error
 from gradsmith.transpiler.frontend.trace import leaves_of, trace
 from gradsmith.transpiler.frontend.trees import LeafNode, build
 from gradsmith.transpiler.frontend.values import Leaf
 from gradsmith.transpiler.ir.types import Type
 
-from .parameters import Tree, axes_of_arguments, differentiable, map_leaves
+from .parameters import Tree, axes_of_arguments, differentiable, map_leaves, parameters_of
 from .transform import Chain, Step
 
 Fun = Callable[..., Any]
@@ -53,6 +53,32 @@ class Applied:
             return []
         owner = [k for k, tree in enumerate(self.arguments) for _ in leaves_of(tree)]
         return [p for k in self.numbers for p, own in enumerate(owner[:len(params)]) if own == k]
+
+
+def with_static(fun: Fun, statics: Mapping[str, Any], shown: str) -> Fun:
+    """`fun` without the parameters in `statics`, which are given these values."""
+    parameters = parameters_of(fun)
+    names = [p.name for p in parameters]
+    for name in statics:
+        if name not in names:
+            raise error("E503", f"{shown} has no argument `{name}`",
+                        help=did_you_mean(name, names) or f"its arguments are {', '.join(names)}")
+    places = tuple(k for k, name in enumerate(names) if name in statics)
+    bound = _fixed(fun, places, tuple(statics[names[k]] for k in places))
+    bound.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p for p in parameters if p.name not in statics])
+    bound.__name__ = getattr(fun, "__name__", "f")
+    return bound
+
+
+def _fixed(fun: Fun, places: tuple[int, ...], fixed: tuple[Any, ...]) -> Fun:
+    def call(*args: Any) -> Any:
+        every = list(args)
+        for place, value in zip(places, fixed):
+            every.insert(place, value)
+        return fun(*every)
+
+    return call
 
 
 def apply_chain(fun: Fun, chain: Chain, arguments: tuple[Tree, ...], names: Sequence[str]) -> Applied:

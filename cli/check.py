@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .build import ARGNUMS, IN_AXES, OUT_AXES, SIGNATURE, TRANSFORM, chain_of
+from .build import ARGNUMS, IN_AXES, OUT_AXES, SIGNATURE, STATIC, TRANSFORM, chain_of
 
 if TYPE_CHECKING:
     from gradsmith.checking import Report
-
-    from .target import Target
 
 
 def command(
@@ -27,6 +25,7 @@ def command(
     seed: Annotated[int, typer.Option("--seed", help="Of what is drawn.")] = 0,
     rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of every comparison.",
                                                show_default=False)] = None,
+    static: Annotated[str | None, STATIC] = None,
     in_axes: Annotated[str | None, IN_AXES] = None,
     out_axes: Annotated[str | None, OUT_AXES] = None,
     argnums: Annotated[str | None, ARGNUMS] = None,
@@ -37,25 +36,30 @@ def command(
     the gradient, and then the gradient's gradient.  A vmap is checked against one example at a time.
     """
     chain = chain_of(transform, in_axes=in_axes, out_axes=out_axes, argnums=argnums)
+    from .chain import with_static
     from .inputs import read_inputs, sampled
     from .parameters import specs_for
     from .target import opened
+    from .transform import parse_statics
     with opened(target) as found:
+        function = with_static(found.function, parse_statics(static), found.name) if static else found.function
         if inputs is not None:
-            drawn = [read_inputs(inputs, found.function)]
+            drawn = [read_inputs(inputs, function)]
         else:
-            drawn = sampled(found.function, specs_for(found.function, sig, chain, found.name), chain, samples, seed)
+            specs = specs_for(function, sig, chain, found.name, original=found.function)
+            drawn = sampled(function, specs, chain, samples, seed)
         reports = [report for k, args in enumerate(drawn)
-                   for report in reports_of(found, chain, args, rtol=rtol, seed=seed + k)]
+                   for report in reports_of(function, found.name, chain, args, rtol=rtol, seed=seed + k)]
     _print(reports, Path(target.rpartition(":")[0]).name, len(drawn))
     for report in reports:
         report.raise_if_not()
 
 
-def reports_of(target: Target, chain: Any, args: tuple[Any, ...], *, rtol: float | None, seed: int) -> list[Report]:
+def reports_of(function: Any, name: str, chain: Any, args: tuple[Any, ...], *, rtol: float | None,
+               seed: int) -> list[Report]:
     """A report for each step of the chain, the innermost first."""
     reports: list[Report] = []
-    _visit(target.function, target.name, chain, args, rtol, seed, reports)
+    _visit(function, name, chain, args, rtol, seed, reports)
     if not reports:
         from gradsmith.transpiler.errors import error
         raise error("E506", "there is nothing to check: the transform does not differentiate or batch")

@@ -104,7 +104,7 @@ def _threads() -> Finding:
     import numba
     layers = [layer for layer, module in (("tbb", "tbbpool"), ("omp", "omppool"), ("workqueue", "workqueue"))
               if _loads(f"numba.np.ufunc.{module}")]
-    chosen = numba.config.THREADING_LAYER
+    chosen = getattr(numba.config, "THREADING_LAYER", "unknown")
     return Finding("numba threads", f"{numba.get_num_threads()} of {os.cpu_count()} cores, layer {chosen} "
                                     f"(there are {', '.join(layers) or 'none'})", problem=not layers)
 

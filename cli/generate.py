@@ -8,8 +8,8 @@ written for is among what it checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,9 @@ from gradsmith.transpiler.ir.nodes import Block, Func, Var
 from gradsmith.transpiler.ir.walk import blocks, with_blocks
 from gradsmith.transpiler.signature import Spec, format_signature
 
-from .chain import Applied, apply_chain
+from .chain import Applied, apply_chain, with_static
 from .finish import Entry, finished_text, result_names
-from .parameters import arguments_for, names_for
+from .parameters import arguments_for, names_for, specs_for
 from .transform import Chain, generated_name, transform_text
 
 OURS = str(Path(__file__).parent)       # what is traced there is no line of the user's
@@ -42,6 +42,7 @@ class Request:
     name: str
     standalone: bool = False
     parallel: bool = False
+    statics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -50,6 +51,8 @@ class Request:
         if self.chain:
             words.append(f'--transform "{transform_text(self.chain)}"')
         words.append(f'--sig "{format_signature(self.specs)}"')
+        if self.statics:
+            words.append(f'--static "{", ".join(f"{name}={value!r}" for name, value in self.statics.items())}"')
         words += ["--standalone"] if self.standalone else []
         words += ["--parallel"] if self.parallel else []
         usual = generated_name(self.shown.rpartition(":")[2].rpartition(".")[2], self.chain)
@@ -93,13 +96,16 @@ def traced(request: Request, *, low: int | None = None) -> Traced:
         applied = apply_chain(request.function, request.chain, arguments, names)
         return Traced(request, applied, trace(applied.callable, applied.arguments, name=request.name))
     except TranspileError as fault:
-        raise error_of(_without_our_place(problem) for problem in fault.problems) from fault
+        raise error_of(map(_told_here, fault.problems)) from fault
 
 
-def _without_our_place(problem: Problem) -> Problem:
-    if problem.location is None or not problem.location.file.startswith(OURS):
-        return problem
-    return replace(problem, location=None)
+def _told_here(problem: Problem) -> Problem:
+    """The problem as the command tells it: not in our own lines, with the command's own options as advice."""
+    if problem.location is not None and problem.location.file.startswith(OURS):
+        problem = replace(problem, location=None)
+    if problem.code == "E117" and problem.help and "static_argnums" in problem.help:
+        problem = replace(problem, help='fix it, and leave it out of the signature: --static "NAME=VALUE"')
+    return problem
 
 
 def without_places_in(block: Block, folder: str) -> Block:
@@ -131,7 +137,8 @@ def written(found: Traced) -> str:
         text = emit(func, name=entry.compiled_name, doc=_header(found, func), guards=size_guards(func, found.trace,
                     request.name), parallel=request.parallel, standalone=request.standalone)
     except RuleError as problem:
-        raise problem.at(None) from None
+        code = "E207" if request.standalone else problem.code
+        raise error(code, problem.message, help=problem.help, kind=problem.kind) from None
     return finished_text(text, entry)
 
 
@@ -206,11 +213,14 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def request_for(function: Callable[..., Any], shown: str, chain: Chain, specs: Sequence[Spec], *,
-                name: str | None = None, standalone: bool = False, parallel: bool = False) -> Request:
-    """A request under the usual name, FUNC_TRANSFORM."""
+def request_for(function: Callable[..., Any], shown: str, chain: Chain, signature: str | None, *,
+                name: str | None = None, standalone: bool = False, parallel: bool = False,
+                statics: Mapping[str, Any] | None = None) -> Request:
+    """A request under the usual name, FUNC_TRANSFORM.  TranspileError (E501 to E504) for what does not fit."""
     stem = shown.rpartition(":")[2].rpartition(".")[2]
     chosen = name or generated_name(stem, chain)
     if not chosen.isidentifier():
         raise error("E504", f"`{chosen}` cannot be the name of a function")
-    return Request(function, shown, chain, tuple(specs), chosen, standalone, parallel)
+    bound = with_static(function, statics, stem) if statics else function
+    specs = specs_for(bound, signature, chain, stem, original=function)
+    return Request(bound, shown, chain, specs, chosen, standalone, parallel, dict(statics or {}))

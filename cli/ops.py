@@ -151,7 +151,7 @@ def emitted_by(function: Callable[..., Any], seen: set[int] | None = None) -> se
             elif here.opname == "LOAD_GLOBAL":
                 value = function.__globals__.get(here.argval)
                 helper = getattr(value, "__module__", None) == function.__module__ != spelling.__name__
-                if isinstance(value, Op) or helper:
+                if value is not None and (isinstance(value, Op) or helper):
                     found |= emitted_by(value, seen)
     for cell in function.__closure__ or ():
         found |= emitted_by(cell.cell_contents, seen)
@@ -221,7 +221,8 @@ def _print(rows: Sequence[Row]) -> None:
     if not is_terminal(sys.stdout):
         for row in rows:
             rules = " ".join(f"{rule}:{_mark(state)}" for rule, state in row.rules.items())
-            print(f"{row.family:<14} {row.name:<22} {row.lowering:<12} {rules}  {', '.join(row.names)}".rstrip())
+            names = ", ".join(row.names)
+            print(f"{row.family:<14} {row.name:<22} {row.lowering:<12} {rules}  {names}".rstrip())
         return
     shown = Table(header_style="bold", row_styles=["", "dim"])
     for title in ("family", "operation", "lowering", *RULES, "used by"):
@@ -249,6 +250,6 @@ def page(rows: Sequence[Row]) -> str:
             reasons += [f"- `{row.name}` has no {rule} rule: {state}" for rule, state in row.rules.items()
                         if state not in ("yes", "zero")]
         lines += ["", *reasons, *([""] if reasons else [])]
-    names = all_names()
-    lines += [f"## The {len(names)} names that are understood", "", ", ".join(f"`{name}`" for name in names), ""]
+    understood = all_names()
+    lines += [f"## The {len(understood)} names that are understood", "", ", ".join(f"`{n}`" for n in understood), ""]
     return "\n".join(lines)

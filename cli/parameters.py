@@ -37,8 +37,10 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return [p for p in found if p.kind in kinds]
 
 
-def specs_for(function: Callable[..., Any], signature: str | None, chain: Chain, shown: str) -> tuple[Spec, ...]:
-    """The types of the generated function's arguments.
+def specs_for(function: Callable[..., Any], signature: str | None, chain: Chain, shown: str,
+              original: Callable[..., Any] | None = None) -> tuple[Spec, ...]:
+    """The types of the generated function's arguments.  `original` holds the annotations, where `function` is made
+    from it.
 
     TranspileError: E501 to E503 for a signature that cannot be read or does not fit the function; E503 where there is
     neither a signature nor typed parameters.
@@ -48,9 +50,11 @@ def specs_for(function: Callable[..., Any], signature: str | None, chain: Chain,
         specs = parse_signature(signature)
         _check_count(specs, parameters, shown)
         return specs
-    found = function_specs(getattr(function, "__wrapped__", function)) or ()
+    original = original or function
+    found = function_specs(getattr(original, "__wrapped__", original)) or ()
+    by_name = {p.name: spec for p, spec in zip(parameters_of(original), found)}
     wanted = [p for p in parameters if p.kind is not p.VAR_POSITIONAL]
-    typed = list(found[:len(wanted)])
+    typed = [by_name.get(p.name) for p in wanted] if by_name else []
     while typed and typed[-1] is None and wanted[len(typed) - 1].default is not inspect.Parameter.empty:
         typed.pop()
     untyped = [p.name for p, spec in zip(wanted, typed) if spec is None] if typed else [

@@ -10,6 +10,7 @@
     output      the file to write, from the table's folder                             required
     transform   as for `--transform`; "grad" without it
     sig         as for `--sig`; not needed for typed parameters
+    static      as for `--static`: "n=3"
     name        of the generated function, instead of FUNC_TRANSFORM
     standalone, parallel    true or false
 
@@ -35,7 +36,7 @@ from gradsmith.transpiler.errors import Location, SourceText, TranspileError, di
 from .build import chain_of, current, request_of, write
 from .console import console, is_terminal, note, report
 
-_TYPES: dict[str, type] = {"function": str, "output": str, "transform": str, "sig": str, "name": str,
+_TYPES: dict[str, type] = {"function": str, "output": str, "transform": str, "sig": str, "static": str, "name": str,
                            "standalone": bool, "parallel": bool}
 _REQUIRED = ("function", "output")
 
@@ -105,7 +106,7 @@ def _generated(project: Project, entry: Mapping[str, Any]) -> tuple[str, tuple[P
     from .target import opened
     with opened(entry["function"], base=project.folder) as target:
         chain = chain_of(entry.get("transform", "grad"))
-        request = request_of(target, chain, entry.get("sig"), name=entry.get("name"),
+        request = request_of(target, chain, entry.get("sig"), static=entry.get("static"), name=entry.get("name"),
                              standalone=entry.get("standalone", False), parallel=entry.get("parallel", False))
         return generate(request), target.files
 

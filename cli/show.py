@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .build import ARGNUMS, IN_AXES, OUT_AXES, SIGNATURE, TRANSFORM, chain_of, request_of
+from .build import ARGNUMS, IN_AXES, OUT_AXES, SIGNATURE, STATIC, TRANSFORM, chain_of, request_of
 
 if TYPE_CHECKING:
     from .generate import Request
@@ -26,6 +26,7 @@ def command(
                          ] = False,
     standalone: Annotated[bool, typer.Option("--standalone", help="As for build.")] = False,
     parallel: Annotated[bool, typer.Option("--parallel", help="As for build.")] = False,
+    static: Annotated[str | None, STATIC] = None,
     in_axes: Annotated[str | None, IN_AXES] = None,
     out_axes: Annotated[str | None, OUT_AXES] = None,
     argnums: Annotated[str | None, ARGNUMS] = None,
@@ -35,7 +36,7 @@ def command(
     chain = chain_of(transform, in_axes=in_axes, out_axes=out_axes, argnums=argnums)
     from .target import opened
     with opened(target) as found:
-        request = request_of(found, chain, sig, standalone=standalone, parallel=parallel)
+        request = request_of(found, chain, sig, static=static, standalone=standalone, parallel=parallel)
         text = text_at(request, at, locations=locations)
     print_code(text, LANGUAGES.get(at, "rust"))
 

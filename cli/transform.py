@@ -143,6 +143,35 @@ def parse_option(name: str, text: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def parse_statics(text: str) -> dict[str, Any]:
+    """Arguments that are fixed: `n=3, mode="fast"`.  TranspileError (E501) for anything but literals."""
+    whole = f"f({text})"
+    try:
+        call = ast.parse(whole, mode="eval").body
+    except SyntaxError as fault:
+        column = max((fault.offset or 1) - 3, 0)
+        raise _bad_static(text, column, column + 1, fault.msg) from None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise _bad_static(text, 0, len(text), "not a list of NAME=VALUE")
+    if call.args:
+        raise _bad_static(text, call.args[0].col_offset - 2, (call.args[0].end_col_offset or 3) - 2, "has no name")
+    found: dict[str, Any] = {}
+    for keyword in call.keywords:
+        start, end = keyword.value.col_offset - 2, (keyword.value.end_col_offset or 0) - 2
+        if keyword.arg is None:
+            raise _bad_static(text, start, end, "has no name")
+        try:
+            found[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError:
+            raise _bad_static(text, start, end, "not a literal") from None
+    return found
+
+
+def _bad_static(text: str, start: int, end: int, label: str) -> TranspileError:
+    at = Location("<--static>", 1, start, 1, end, SourceText(text))
+    return error("E501", "these are no fixed arguments", at, label=label, help='write --static "n=3, mode=\'fast\'"')
+
+
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 

@@ -98,7 +98,7 @@ def check(fun: Fun, *args: Any, argnums: int | Sequence[int] | None = None, rtol
     false; (TypeError, E401) where an argument has no derivative.
     """
     numbers = _numbers(args, argnums)
-    report = Report(name or getattr(fun, "__name__", "function"))
+    report = Report(name or str(getattr(fun, "__name__", "function")))
     rng = np.random.default_rng(seed)
     single = any(leaf.dtype == np.float32 for k in numbers for leaf in leaves_of(args[k]))
     kind = "float32" if single else "float64"
@@ -141,7 +141,7 @@ def check_batch(fun: Fun, *args: Any, in_axes: Any = 0, out_axes: Any = 0, rtol:
     lanes = [leaves_of(one(*[example(arg, axis, k) for arg, axis in zip(args, axes)]))
              for k in range(count)]
     expected = [np.stack(parts, axis=out_axes if isinstance(out_axes, int) else 0) for parts in zip(*lanes)]
-    report = Report(name or getattr(fun, "__name__", "function"))
+    report = Report(name or str(getattr(fun, "__name__", "function")))
     report.rows.append(_compared("batch", "one example at a time", leaves_of(batched), expected, rtol))
     if raises:
         report.raise_if_not()
