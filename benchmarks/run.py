@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from measures import FULL, MEASURES, QUICK, SECONDS, Row, timed
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 
 def number(x: float | None, unit: str) -> str:
@@ -38,34 +38,30 @@ def number(x: float | None, unit: str) -> str:
     return f"{x:.{digits}f} {unit}".rstrip()
 
 
+HEADS = ["", "ours", "theirs", "ratio", "bar", ""]
+
+
 def cells(row: Row) -> list[str]:
     mark = "" if row.ok is None else "pass" if row.ok else "MISSED"
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
-    return [row.measure, number(row.ours, row.unit), number(row.theirs, row.unit), ratio, row.bar, mark, row.note]
-
-
-HEADS = ("", "ours", "theirs", "ratio", "bar", "", "")
+    return [row.measure, number(row.ours, row.unit), number(row.theirs, row.unit), ratio, row.bar, mark]
 
 
 def show(console: Console, rows: Sequence[Row]) -> None:
-    """One table a group: drawn on a terminal, aligned text in a pipe."""
+    """One table a group, with notes under their rows; on a terminal, what misses its bar is red."""
     for group in dict.fromkeys(row.group for row in rows):
-        own = [cells(row) for row in rows if row.group == group]
-        if console.is_terminal:
-            table = Table(title=group, title_justify="left", title_style="bold", header_style="dim")
-            for k, head in enumerate(HEADS):
-                table.add_column(head, justify="right" if k in (1, 2, 3) else "left", no_wrap=k < 6)
-            for line in own:
-                style = "red" if line[5] == "MISSED" else ""
-                table.add_row(*line, style=style)
-            console.print(table)
-            continue
-        widths = [max(len(line[k]) for line in [*own, list(HEADS)]) for k in range(len(HEADS))]
-        print(group)
-        for line in [list(HEADS), *own]:
-            print("  " + "  ".join(text.rjust(w) if k in (1, 2, 3) else text.ljust(w)
-                                   for k, (text, w) in enumerate(zip(line, widths))).rstrip())
-        print(flush=True)
+        own = [row for row in rows if row.group == group]
+        table = [HEADS, *map(cells, own)]
+        widths = [max(len(line[k]) for line in table) for k in range(len(HEADS))]
+        console.print(Text(group, "bold"))
+        for row, line in zip([None, *own], table):
+            aligned = (text.rjust(w) if k in (1, 2, 3) else text.ljust(w)
+                       for k, (text, w) in enumerate(zip(line, widths)))
+            console.print(Text("  " + "  ".join(aligned).rstrip(), "dim" if row is None else
+                               "red" if row.ok is False else ""))
+            if row is not None and row.note:
+                console.print(Text(f"    {row.note}", "dim"))
+        console.print()
 
 
 @contextmanager
@@ -104,7 +100,7 @@ def main() -> int:
     import jax
     jax.config.update("jax_enable_x64", True)
 
-    console = Console(file=sys.stderr if options.json == "-" else None)
+    console = Console(file=sys.stderr if options.json == "-" else None, highlight=False, soft_wrap=True)
     about = machine()
     if options.json != "-":
         print(", ".join(f"{k} {v}" for k, v in about.items()) + "\n", flush=True)
