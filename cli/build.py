@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .generate import Request
     from .target import Target
 
-TARGET = typer.Argument(metavar="[TARGET]", help="FILE.py:FUNC or package.module:FUNC.  Without it, everything that "
+TARGET = typer.Argument(metavar="TARGET", help="FILE.py:FUNC or package.module:FUNC.  Without it, everything that "
                                                  "[tool.gradsmith] in the nearest pyproject.toml lists.",
                         show_default=False)
 TRANSFORM = typer.Option("--transform", "-t", metavar="EXPR", help=(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    target: Annotated[str, typer.Argument(help="FILE.py:FUNC or package.module:FUNC.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="FILE.py:FUNC or package.module:FUNC.")],
     transform: Annotated[str, TRANSFORM] = "grad",
     sig: Annotated[str | None, SIGNATURE] = None,
     inputs: Annotated[str | None, typer.Option("--inputs", metavar="FILE", show_default=False, help=(

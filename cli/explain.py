@@ -9,8 +9,8 @@ import typer
 
 
 def command(
-    code: Annotated[str | None, typer.Argument(help="A code such as E204; without it, all are listed.",
-                                               show_default=False)] = None,
+    code: Annotated[str | None, typer.Argument(metavar="CODE", show_default=False, help=(
+        "A code such as E204; without it, all are listed."))] = None,
 ) -> None:
     """Say what an error code means and what to do about it."""
     from gradsmith.transpiler.error_codes import ERROR_CODES

@@ -11,6 +11,7 @@ lists or dicts is a thin plain function around it:
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,8 +72,8 @@ def finished_text(text: str, entry: Entry) -> str:
     lines[at + 1:at + 1] = _checks(entry, params)
     text = "\n".join(lines)
     if entry.is_flat:
-        return _with_numpy(text)
-    return _with_numpy(text.rstrip("\n") + "\n\n\n" + _wrapper(entry, lines[at:], defaults, params))
+        return _with_imports(text)
+    return _with_imports(text.rstrip("\n") + "\n\n\n" + _wrapper(entry, lines[at:], defaults, params))
 
 
 def _definition(lines: Sequence[str], name: str) -> tuple[int, list[str]]:
@@ -84,11 +85,14 @@ def _definition(lines: Sequence[str], name: str) -> tuple[int, list[str]]:
     raise AssertionError(f"no def of {name}")
 
 
-def _with_numpy(text: str) -> str:
-    """The text with NumPy imported where it is used."""
-    if "import numpy as np\n" in text or not re.search(r"\bnp\.", text):
-        return text
-    return re.sub(r"^from numba import", "import numpy as np\nfrom numba import", text, count=1, flags=re.MULTILINE)
+def _with_imports(text: str) -> str:
+    """The text with what the added lines use imported, too."""
+    if "import numpy as np\n" not in text and re.search(r"\bnp\.", text):
+        text = re.sub(r"^from numba import", "import numpy as np\nfrom numba import", text, count=1, flags=re.MULTILINE)
+    if " = namedtuple(" in text:
+        text = re.sub(r"^(import|from) ", r"from collections import namedtuple\n\n\1 ", text, count=1,
+                      flags=re.MULTILINE)
+    return text
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -96,7 +100,7 @@ def _with_numpy(text: str) -> str:
 
 
 def _checks(entry: Entry, params: Sequence[str]) -> list[str]:
-    """Ranks and dtypes are checked before anything else is read from the arguments; Python floats may come as ints."""
+    """Ranks and dtypes are checked before anything else is read from the arguments; numbers are converted."""
     arrays = [(name, p.type) for name, p in zip(params, entry.func.params) if p.type.shape]
     conditions = [f"{name}.ndim != {type.rank}" for name, type in arrays]
     # Numba can compare dtypes by == alone, and it prunes what follows a rank that does not fit.
@@ -104,10 +108,16 @@ def _checks(entry: Entry, params: Sequence[str]) -> list[str]:
     lines: list[str] = []
     if conditions:
         lines += _condition(conditions, f'raise TypeError("{entry.name} was generated for {entry.described}")')
-    floats = [name for name, p in zip(params, entry.func.params) if not p.type.shape and p.type.dtype == "float64"]
-    if floats:
-        lines.append(f"{INDENT}{', '.join(floats)} = {', '.join(f'float({name})' for name in floats)}")
+    converted = {name: _CONVERSIONS[p.type.dtype] for name, p in zip(params, entry.func.params)
+                 if not p.type.shape and p.type.dtype in _CONVERSIONS}
+    if converted:
+        calls = ", ".join(f"{function}({name})" for name, function in converted.items())
+        lines.append(f"{INDENT}{', '.join(converted)} = {calls}")
     return lines
+
+
+# A number may come as another kind of number: an int where a float was meant.
+_CONVERSIONS = {"float64": "float", "float32": "np.float32", "complex128": "complex", "complex64": "np.complex64"}
 
 
 def _condition(parts: Sequence[str], statement: str) -> list[str]:
@@ -137,7 +147,9 @@ def literal(value: Any) -> str:
             f"np.{value.dtype.name}({literal(native)})")
     if isinstance(value, float) and not np.isfinite(value):
         return f'float("{value}")'
-    if value is None or isinstance(value, (bool, int, float, complex, str)):
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if value is None or isinstance(value, (bool, int, float, complex)):
         return repr(value)
     if type(value) is tuple:
         inside = ", ".join(map(literal, value))
@@ -170,10 +182,8 @@ def _wrapper(entry: Entry, compiled: Sequence[str], defaults: Sequence[str], par
         returned = returned[1:-1]
     first = f"{INDENT}{', '.join(results)} = {call}" if results else f"{INDENT}{call}"
     body = [f"def {entry.name}({', '.join(heads)}):", first, f"{INDENT}return {returned}"]
-    named = [f"{cls} = namedtuple({cls!r}, {list(fields)!r})".replace("'", '"') for cls, fields in tuples.items()]
-    if named:
-        body = ["from collections import namedtuple", "", *named, "", "", *body]
-    return "\n".join(body) + "\n"
+    named = [f"{cls} = namedtuple({literal(cls)}, {literal(list(fields))})" for cls, fields in tuples.items()]
+    return "\n".join([*named, "", "", *body] if named else body) + "\n"
 
 
 def _paths(tree: Any, text: str) -> list[str]:
@@ -181,12 +191,8 @@ def _paths(tree: Any, text: str) -> list[str]:
     if isinstance(tree, Leaf):
         return [text]
     if isinstance(tree, dict):
-        return [path for key, part in tree.items() for path in _paths(part, f"{text}[{_key(key)}]")]
+        return [path for key, part in tree.items() for path in _paths(part, f"{text}[{literal(key)}]")]
     return [path for k, part in enumerate(tree) for path in _paths(part, f"{text}[{k}]")]
-
-
-def _key(key: Any) -> str:
-    return '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"' if isinstance(key, str) else literal(key)
 
 
 def _names_in_wrapper(entry: Entry, compiled: Sequence[str], taken: set[str]) -> list[str]:
@@ -225,7 +231,7 @@ def _expression(node: Structure, leaves: Any, tuples: dict[str, Sequence[str]]) 
     parts = [_expression(child, leaves, tuples) for child in node.children]
     match node.kind:
         case "dict" if node.cls is dict:
-            return "{" + ", ".join(f"{_key(key)}: {part}" for key, part in zip(node.keys, parts)) + "}"
+            return "{" + ", ".join(f"{literal(key)}: {part}" for key, part in zip(node.keys, parts)) + "}"
         case "list" if node.cls is list:
             return f"[{', '.join(parts)}]"
         case "tuple":

@@ -16,9 +16,9 @@ from typing import Any
 from gradsmith.transpiler import pipeline
 from gradsmith.transpiler.emit.python import Guard, emit
 from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, error, error_of
-from gradsmith.transpiler.frontend.guards import Capture
+from gradsmith.transpiler.frontend.guards import Capture, ShapeGuard
 from gradsmith.transpiler.frontend.trace import Trace, trace
-from gradsmith.transpiler.ir.dims import symbols_of
+from gradsmith.transpiler.ir.dims import DimExpr, symbols_of
 from gradsmith.transpiler.ir.nodes import Block, Func, Var
 from gradsmith.transpiler.ir.walk import blocks, with_blocks
 from gradsmith.transpiler.signature import Spec, format_signature
@@ -205,8 +205,18 @@ def size_conditions(func: Func, found: Trace) -> tuple[list[str], list[str]]:
                 extra += [f"{dim} >= {low}"] if low else []
                 continue
             conditions.append(f"{param.name}.shape[{axis}] == {dim}")
-    extra += [str(guard) for guard in found.shape_guards]
+    extra += [_readable(guard) for guard in found.shape_guards]
     return list(dict.fromkeys(conditions)), list(dict.fromkeys(extra))
+
+
+def _readable(guard: ShapeGuard) -> str:
+    """The guard with its constant on the right: `n >= 1` for `n - 1 >= 0`."""
+    constant = dict(guard.dim.terms).get((), 0) if isinstance(guard.dim, DimExpr) else 0
+    rest = guard.dim - constant
+    if not constant or isinstance(rest, int):
+        return str(guard)
+    sign = {("==", True): "==", ("==", False): "!=", ("<", True): "<", ("<", False): ">="}[guard.relation, guard.truth]
+    return f"{rest} {sign} {-constant}"
 
 
 def _quoted(text: str) -> str:

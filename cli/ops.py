@@ -28,8 +28,8 @@ class Row:
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="An operation, or a function as users write it: np.tanh.",
-                                               show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", show_default=False, help=(
+        "An operation, or a function as users write it: np.tanh."))] = None,
     family: Annotated[str | None, typer.Option("--family", help="Only the operations of this family.",
                                                show_default=False)] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/ops.md.")] = False,

@@ -16,7 +16,7 @@ LANGUAGES = {"python": "python", "stablehlo": "mlir"}
 
 
 def command(
-    target: Annotated[str, typer.Argument(help="FILE.py:FUNC or package.module:FUNC.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="FILE.py:FUNC or package.module:FUNC.")],
     transform: Annotated[str, TRANSFORM] = "grad",
     sig: Annotated[str | None, SIGNATURE] = None,
     at: Annotated[str, typer.Option("--at", metavar="STAGE", help=(

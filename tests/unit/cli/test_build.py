@@ -272,3 +272,46 @@ def test_a_named_dimension_may_be_called_as_an_argument():
     """)
     gradient = plain(gradsmith("build", "other.py:f", "--sig", "i64, f64[n]", "--argnums", "1").stdout)["f_grad"]
     np.testing.assert_array_equal(gradient(3, np.zeros(2)), [3.0, 3.0])
+
+
+def test_named_tuples_and_text_in_results():
+    write("other.py", """
+        from collections import namedtuple
+        import numpy as np
+
+        Pair = namedtuple("Pair", "total name")
+
+        def f(x):
+            return Pair(np.sum(x), "it's")
+    """)
+    text = gradsmith("build", "other.py:f", "--transform", "jit", "--sig", "f64[n]").stdout
+    assert 'Pair = namedtuple("Pair", ["total", "name"])' in text
+    result = plain(text)["f_jit"](np.ones(3))
+    assert (3.0, "it's") == (result.total, result.name)
+
+
+def test_what_the_sizes_must_be_is_said():
+    write("other.py", """
+        import numpy as np
+
+        def f(x):
+            return np.sum((x[1:] - x[:-1]) ** 2) + x[2]
+    """)
+    text = gradsmith("build", "other.py:f", "--sig", "f64[n]").stdout
+    gradient = plain(text)["f_grad"]
+    np.testing.assert_allclose(gradient(np.array([1.0, 2.0, 4.0])), [-2.0, -2.0, 5.0])
+    with pytest.raises((ValueError, IndexError)):
+        gradient(np.array([1.0, 2.0]))
+
+
+def test_single_precision_stays_single():
+    write("other.py", """
+        import numpy as np
+
+        def f(x, r):
+            return np.sum(r * x * x)
+    """)
+    gradient = plain(gradsmith("build", "other.py:f", "--sig", "f32[n], f32").stdout)["f_grad"]
+    result = gradient(np.ones(2, np.float32), 1.5)
+    assert np.float32 == result.dtype
+    np.testing.assert_array_equal(result, [3.0, 3.0])
