@@ -18,7 +18,7 @@ from .ir.verify import verify
 from .lower.loops import lower
 from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
-from .optimize.hoist import hoist_invariants
+from .optimize.hoist import hoist_all
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
 
@@ -46,22 +46,13 @@ def tidy(func: Func) -> Func:
     return drop_dead_code(share_common(simplify_all(func)))
 
 
-def hoist(func: Func) -> Func:
-    """Invariants out of loops; those that meet there are shared."""
-    while True:
-        moved = share_common(hoist_invariants(func))
-        if moved is func:
-            return func
-        func = moved
-
-
 STAGES: tuple[Stage, ...] = (
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
     Stage("common", share_common, "equal statements computed once"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
-    Stage("hoist", hoist, "what does not change moved out of loops"),
+    Stage("hoist", hoist_all, "what does not change moved out of loops"),
 )
 PARALLEL_STAGES = tuple(
     Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage for stage in STAGES)

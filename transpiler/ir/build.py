@@ -169,7 +169,8 @@ def size_value(dim: Any) -> Value:
     return int_const(dim) if isinstance(dim, int) else registry.apply("size", dim=dim)
 
 
-def for_loop(lo: Value, hi: Value, inits: Sequence[Value], body: Callable[..., Sequence[Value]], *, step: int = 1,
+def for_loop(lo: Value, hi: Value, inits: Sequence[Value], body: Callable[..., Sequence[Value]], *,
+             step: int | Value = 1,
              parallel: bool = False, index: str = "i", hints: Sequence[str] = ()) -> tuple[Var, ...]:
     """Emit a loop; `body(index, *carries)` is called once, inside the loop's block, and gives the next carries."""
     outer = current()
@@ -179,7 +180,7 @@ def for_loop(lo: Value, hi: Value, inits: Sequence[Value], body: Callable[..., S
     with building() as inner:
         results = tuple(body(at, *carries))
     targets = tuple(outer.var(v.type, hint) for v, hint in zip(inits, hints, strict=True))
-    outer.stmts.append(For(targets, at, lo, hi, int_const(step), carries, tuple(inits),
+    outer.stmts.append(For(targets, at, lo, hi, int_const(step) if isinstance(step, int) else step, carries, tuple(inits),
                            Block(tuple(inner.stmts), results), parallel, outer.loc))
     return targets
 

@@ -27,9 +27,9 @@ class Plan:
 
 
 def can_be_virtual(stmt: Stmt) -> bool:
-    return isinstance(stmt, Let) and stmt.op.is_pure and (
-        stmt.op.lowering is Lowering.REINDEX
-        or (stmt.op.lowering is Lowering.ELEMENTWISE and bool(stmt.target.type.shape)))
+    """Scalars are computed where they stand: one read of an array before a write to it must stay before."""
+    return isinstance(stmt, Let) and stmt.op.is_pure and len(stmt.targets) == 1 and bool(stmt.target.type.shape) and (
+        stmt.op.lowering in (Lowering.REINDEX, Lowering.ELEMENTWISE))
 
 
 def plan(block: Block) -> Plan:

@@ -222,11 +222,11 @@ class Scatter(ArrayWrite):
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], *, axes: Axes,
             **params: Any) -> list[Any]:
         x, v, *indices = args
-        d_x = ops.scatter(ct, 0, *indices, axes=axes) if wanted[0] else None
         d_v = None
-        if wanted[1]:
+        if wanted[1]:                              # read first: the write may then be in place
             won = broadcast_front(last_writers(x, indices, axes), v.shape)
             d_v = ops.select(won, ops.gather(ct, *indices, axes=axes), const(0, v.type))
+        d_x = ops.scatter(ct, 0, *indices, axes=axes) if wanted[0] else None
         return [d_x, d_v, *[None] * len(indices)]
 
 

@@ -387,8 +387,9 @@ class Store(Write):
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], *, index: Index,
             **params: Any) -> list[Any]:
         scalars = args[2:]
-        return [ops.store(ct, 0, *scalars, index=index) if wanted[0] else None,
-                ops.load(ct, *scalars, index=index) if wanted[1] else None, *[None] * len(scalars)]
+        d_v = ops.load(ct, *scalars, index=index) if wanted[1] else None      # first: the store may then be in place
+        d_x = ops.store(ct, 0, *scalars, index=index) if wanted[0] else None
+        return [d_x, d_v, *[None] * len(scalars)]
 
 
 @register

@@ -62,7 +62,13 @@ def _is_needed(stmt: Stmt, needed: set[object]) -> bool:
 
 
 def _without_unused_targets(stmt: Stmt, needed: set[object]) -> Stmt:
-    """An If or For without the results that nobody reads (a carry of a For only if the body needs it nowhere else)."""
+    """An If or For without the results that nobody reads (a carry of a For only if the body needs it nowhere else), and
+    an operation of several results as one that gives only those that are read, where there is such a one."""
+    if isinstance(stmt, Let) and len(stmt.targets) > 1:
+        used = [t in needed or t.name in needed for t in stmt.targets]
+        lighter = None if all(used) else stmt.op.giving_only(used)
+        return stmt if lighter is None else Let(tuple(t for t, u in zip(stmt.targets, used) if u), lighter, stmt.args,
+                                                stmt.params, stmt.loc)
     if isinstance(stmt, If):
         keep = [k for k, t in enumerate(stmt.targets) if t in needed or t.name in needed]
         if len(keep) == len(stmt.targets):

@@ -14,11 +14,21 @@ from __future__ import annotations
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Var
 from ..ir.walk import blocks, with_blocks
 from ..ops.base import Lowering
+from .common import share_common
 
 
 def hoist_invariants(func: Func) -> Func:
     body = _visit(func.body)
     return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+
+
+def hoist_all(func: Func) -> Func:
+    """As far out as possible; invariants that meet outside are shared."""
+    while True:
+        moved = share_common(hoist_invariants(func))
+        if moved is func:
+            return func
+        func = moved
 
 
 def _visit(block: Block) -> Block:
@@ -55,6 +65,6 @@ def _out_of(loop: For) -> tuple[list[Stmt], For]:
 def _may_move(let: Let) -> bool:
     if not let.op.is_pure or len(let.targets) != 1 or let.target.type.shape:
         return False
-    if let.op.lowering is Lowering.ELEMENTWISE:
-        return True
+    if let.op.lowering is Lowering.ELEMENTWISE or not let.args:
+        return let.op.is_shareable
     return len(let.args) > 1 and not any(isinstance(a, Const) for a in let.args[1:]) and not let.args[0].type.shape == ()

@@ -9,48 +9,27 @@
 
 Only statements between the wanted params and the results take part.  An adjoint accumulates in the order in which
 the reverse sweep reaches its uses; contributions given as `Into` (reads of a part) are added into what is there.
+
+With loops and branches: While loops are counted first (`counted`); a rehearsal of the reverse sweep tells which
+values of nested blocks it reads; `residuals` decides which of them are saved; the forward sweep saves them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
 
-from ..ir.build import Names, building, const, located
-from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Value, Var, While
-from ..ir.walk import used_names
-from ..ops.base import Into, Zeros, cotangent_zeros
+from ..ir.build import Builder, Names, building, const
+from ..ir.nodes import Block, For, Func, If, Value, Var, While
+from ..ir.walk import all_statements, reads, used_names
+from ..optimize.dead_code import drop_dead_code
+from ..optimize.hoist import hoist_all
 from .activity import active_variables
-from .common import name_like, unsupported_statement
-from .jvp import jvp
-from .limits import add_vjp_limits
-
-
-class _Adjoints:
-    """Cotangents collected so far, and what is known of their zeros."""
-
-    def __init__(self) -> None:
-        self.parts: dict[Var, list[Value | Into]] = {}
-        self.zeros: dict[Var, Zeros] = {}
-
-    def add(self, var: Var, part: Value | Into, zeros: Zeros) -> None:
-        self.parts.setdefault(var, []).append(part)
-        known = self.zeros.get(var)
-        self.zeros[var] = zeros if known is None else Zeros.MASKED if Zeros.MASKED in (known, zeros) else Zeros.PLAIN
-
-    def take(self, var: Var) -> Value | None:
-        """The sum of all contributions; None for zero."""
-        parts = self.parts.pop(var, None)
-        if not parts:
-            return None
-        total: Value | None = None
-        for part in parts:
-            if not isinstance(part, Into):
-                total = part if total is None else total + part
-        for part in parts:
-            if isinstance(part, Into):
-                total = part.add(const(0, var.type) if total is None else total)
-        return total
+from .common import name_like
+from .counted import count_trips
+from .forward_sweep import ForwardSweep
+from .residuals import Residuals, choose_residuals
+from .reverse_sweep import Adjoints, ReverseSweep, known_zeros
+from .scopes import Scopes
 
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
@@ -60,71 +39,55 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
 
     With `cotangents` (constants, or None for zero, one for each real or complex result) there are no extra params.
     """
-    inexact = [r for r in func.results if r.type.is_inexact]
+    if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
+        func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
     active = active_variables(func, wrt)
+    counted = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
+    if counted is not func:
+        func, active = counted, active_variables(counted, wrt)
+    scopes = Scopes(func)
+    residuals = _residuals(func, wrt, active, scopes, cotangents)
     with building(Names(used_names(func))) as b:
-        b.stmts.extend(func.body.stmts)
-        if cotangents is None:
-            names = ["ct"] if len(inexact) == 1 else [f"ct_{k}" for k in range(len(inexact))]
-            cts: list[Value | None] = [b.var(r.type, hint) for r, hint in zip(inexact, names, strict=True)]
-            extra = tuple(ct for ct in cts if isinstance(ct, Var))
-        else:
-            cts, extra = list(cotangents), ()
-        adjoints = _Adjoints()
-        for result, ct in zip(inexact, cts, strict=True):
-            if isinstance(result, Var) and result in active and ct is not None:
-                adjoints.add(result, ct, _known_zeros(ct))
-        for stmt in reversed(func.body.stmts):
-            match stmt:
-                case Let():
-                    with located(stmt.loc):
-                        _pull(stmt, adjoints, active)
-                case Check():
-                    pass
-                case If() | For() | While() | Call():
-                    if any(t in active for t in stmt.targets):
-                        unsupported_statement(stmt, "the reverse mode")
-                case _:
-                    assert_never(stmt)
-        bars = []
-        for param, wanted in zip(func.params, wrt, strict=True):
-            if wanted:
-                bar = adjoints.take(param)
-                bars.append(const(0, param.type) if bar is None else name_like(bar, "d_", param))
+        forward = ForwardSweep(scopes, residuals)
+        for stmt in func.body.stmts:
+            forward.statement(stmt)
+        reverse = ReverseSweep(active, scopes, residuals, forward.saved)
+        extra, bars = _reversed(func, wrt, active, cotangents, reverse, b)
     return Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
 
 
-def _known_zeros(ct: Value) -> Zeros:
-    return Zeros.NONZERO if isinstance(ct, Const) and ct.value != 0 else Zeros.PLAIN
+def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
+              reverse: ReverseSweep, b: Builder) -> tuple[tuple[Var, ...], list[Value]]:
+    """Emit the reverse sweep; the cotangent params and the results."""
+    inexact = [r for r in func.results if r.type.is_inexact]
+    if cotangents is None:
+        names = ["ct"] if len(inexact) == 1 else [f"ct_{k}" for k in range(len(inexact))]
+        cts: list[Value | None] = [b.var(r.type, hint) for r, hint in zip(inexact, names, strict=True)]
+        extra = tuple(ct for ct in cts if isinstance(ct, Var))
+    else:
+        cts, extra = list(cotangents), ()
+    adjoints = Adjoints()
+    for result, ct in zip(inexact, cts, strict=True):
+        if isinstance(result, Var) and result in active and ct is not None:
+            adjoints.add(result, ct, known_zeros(ct))
+    reverse.statements(func.body.stmts, adjoints)
+    bars: list[Value] = []
+    for param, wanted in zip(func.params, wrt, strict=True):
+        if wanted:
+            bar = adjoints.take(param)
+            bars.append(const(0, param.type) if bar is None else name_like(bar, "d_", param))
+    return extra, bars
 
 
-def _pull(let: Let, adjoints: _Adjoints, active: set[Var]) -> None:
-    if not any(t in adjoints.parts for t in let.targets):
-        return
-    zeros = [adjoints.zeros[t] for t in let.targets if t in adjoints.parts]
-    known = Zeros.MASKED if Zeros.MASKED in zeros else Zeros.PLAIN if Zeros.PLAIN in zeros else Zeros.NONZERO
-    cts = [adjoints.take(t) for t in let.targets]
-    for target, ct in zip(let.targets, cts, strict=True):
-        if ct is not None:
-            name_like(ct, "d_", target)
-    wanted = [isinstance(a, Var) and a in active for a in let.args]
-    if not any(wanted):
-        return
-    several = let.op.result_count > 1
-    if known is Zeros.NONZERO and not all(isinstance(ct, Const) for ct in cts):
-        known = Zeros.PLAIN
-    with cotangent_zeros(known):
-        parts = let.op.vjp(cts if several else cts[0], let.args, let.targets if several else let.target, wanted,
-                           **let.params)
-    if several:
-        parts = add_vjp_limits(let, cts, parts, jvp)
-    for arg, part, want in zip(let.args, parts, wanted, strict=True):
-        if part is None or not want or not isinstance(arg, Var):
-            continue
-        if let.op.masks:
-            zeros_of_part = Zeros.MASKED
-        elif not isinstance(part, Into) and isinstance(part, Const):
-            zeros_of_part = _known_zeros(part)
-        else:
-            zeros_of_part = Zeros.MASKED if known is Zeros.MASKED else Zeros.PLAIN
-        adjoints.add(arg, part, zeros_of_part)
+def _residuals(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
+               cotangents: Sequence[Value | None] | None) -> Residuals:
+    """Rehearse the reverse sweep to learn what it reads of nested blocks, and choose what is saved."""
+    if not any(isinstance(s, (If, For, While)) for s in func.body.stmts):
+        return Residuals()
+    with building(Names(used_names(func))) as b:
+        extra, bars = _reversed(func, wrt, active, cotangents, ReverseSweep(active, scopes), b)
+    rehearsal = drop_dead_code(Func(func.name, (*func.params, *extra), Block(tuple(b.stmts), tuple(bars))))
+    read = {v for v in reads(rehearsal.body) if isinstance(v, Var)}
+    made = {t for s in all_statements(rehearsal.body) for t in s.targets}
+    nested = {v for v in read - made if v in scopes.of and scopes.of[v] is not scopes.root}
+    return choose_residuals(func, scopes, nested)

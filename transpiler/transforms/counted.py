@@ -1,0 +1,68 @@
+"""While loops whose trips the reverse mode must know, as counted loops.
+
+    before                                   after
+    x = while carry (v = x0):                x_1, n = while carry (v_1 = x0, k = 0):
+      cond: c(v)                               cond: c(v_1)
+      do: yield f(v)                           do: yield f(v_1), k + 1
+                                             x = for i in 0 .. n carry (v = x0):
+                                               yield f(v)
+
+The first loop only counts: what it computes besides is dropped where the condition does not need it.  Tapes then have
+their size before they are written, and the result is again loops over plain arrays, to be differentiated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.build import Names, building, current, int_const
+from ..ir.nodes import Block, For, Func, If, Stmt, Var, While
+from ..ir.types import I64
+from ..ir.walk import Copier, blocks, used_names, with_blocks
+
+
+def count_trips(func: Func, wanted: Callable[[While], bool]) -> Func:
+    """Every While that is `wanted` counted first, then run as a For; `func` itself where there is none."""
+    with building(Names(used_names(func))):
+        body = _block(func.body, wanted)
+    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+
+
+def _block(block: Block, wanted: Callable[[While], bool]) -> Block:
+    with building() as b:
+        for stmt in block.stmts:
+            b.stmts += _statement(stmt, wanted)
+    if len(b.stmts) == len(block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts)):
+        return block
+    return Block(tuple(b.stmts), block.results)
+
+
+def _statement(stmt: Stmt, wanted: Callable[[While], bool]) -> list[Stmt]:
+    if isinstance(stmt, (If, For)):
+        return [with_blocks(stmt, [_block(inner, wanted) for inner in blocks(stmt)])]
+    if not isinstance(stmt, While) or not wanted(stmt):
+        return [stmt]
+    with building() as b:
+        count = _counting(stmt)
+    index = current().var(I64, "k")
+    loop = For(stmt.targets, index, int_const(0), count, int_const(1), stmt.carries, stmt.inits,
+               _block(stmt.body, wanted), False, stmt.loc)
+    return [*b.stmts, loop]
+
+
+def _counting(stmt: While) -> Var:
+    """Emit a copy of the loop that counts its trips."""
+    outer = current()
+    copier = Copier()
+    carries = copier.bind_all(stmt.carries)
+    count = outer.var(I64, "count")
+    cond = copier.block(stmt.cond)
+    with building() as inner:
+        for part in stmt.body.stmts:
+            copier.statement(part)
+        results = [*(copier.value(r) for r in stmt.body.results), count + 1]
+    targets = tuple(outer.var(copier.type(t.type), t.name) for t in stmt.targets)
+    trips = outer.var(I64, "trips")
+    outer.stmts.append(While((*targets, trips), (*carries, count), (*stmt.inits, int_const(0)), cond,
+                             Block(tuple(inner.stmts), tuple(results)), stmt.loc))
+    return trips

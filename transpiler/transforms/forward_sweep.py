@@ -1,0 +1,241 @@
+"""The forward sweep of the reverse mode: the func's own statements, saving what is needed later.
+
+    before                                after
+    y = for i in 0 .. n carry (x = x0):   x_tape_0 = empty (n,)
+      x_1 = f(x)                          y, x_tape = for i in 0 .. n carry (x = x0, t = x_tape_0):
+      yield x_1                             t_1 = store(t, x, i)
+                                            x_1 = f(x)
+                                            yield x_1, t_1
+
+A tape of a nested loop has an axis for each loop around.  Where the trips of an inner loop follow from the outer
+iteration, its axis is as long as the most trips, found by running the loops once for that alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import ops
+from ..errors import error
+from ..ir.build import Builder, building, const, current, int_const
+from ..ir.dims import symbol, symbols_of
+from ..ir.index import At, Span
+from ..ir.nodes import Block, Const, For, If, Stmt, Value, Var
+from ..ir.types import Type
+from ..ir.walk import Copier
+from .residuals import Residuals
+from .scopes import Scope, Scopes
+
+
+@dataclass(eq=False)
+class Thread:
+    """A value that goes through the statements `path` (outermost first) and is changed by `update` at the end of the
+    body of the last loop on it, or before the loop `before`."""
+
+    start: Value
+    name: str
+    path: tuple[Stmt, ...]
+    update: Callable[[Value, Sequence[Value]], Value]
+    before: For | None = None
+
+
+@dataclass
+class Saved:
+    """Where saved values are: tapes by variable, exported arm values by variable, the trips of each loop."""
+
+    tapes: dict[Var, Value] = field(default_factory=dict)
+    exports: dict[Var, Var] = field(default_factory=dict)
+
+
+class ForwardSweep:
+    """Emits statements of the root with everything in `residuals` saved; the result is in `saved`."""
+
+    def __init__(self, scopes: Scopes, residuals: Residuals) -> None:
+        self.scopes, self.residuals = scopes, residuals
+        self.saved = Saved()
+        self._trips: dict[For, Value] = {}
+        self._state: dict[Thread, Value] = {}
+        self._counters: list[Value] = []
+
+    def statement(self, stmt: Stmt) -> None:
+        """Emit a statement of the root."""
+        if isinstance(stmt, (For, If)):
+            tapes = [(v, scope) for scope, found in self.residuals.saved.items() for v in found
+                     if _owners(scope)[:1] == [stmt]]
+            taped = [(v, self._home(scope)) for v, scope in tapes]
+            self._prepare_trips(stmt, [home for _, home in taped if home is not None])
+            threads = [self._tape(v, home) for v, home in taped if home is not None]
+            self._through(stmt, threads)
+            for (var, _), thread in zip([t for t in taped if t[1] is not None], threads, strict=True):
+                self.saved.tapes[var] = self._state[thread]
+            return
+        current().stmts.append(stmt)
+
+    def _home(self, scope: Scope) -> Scope | None:
+        """The innermost loop whose iterations a value of the scope belongs to; None outside of loops."""
+        return next((s for s in scope.around() if s.is_loop), None)
+
+    # --- threads -----------------------------------------------------------------------------------------------
+
+    def _tape(self, var: Var, home: Scope) -> Thread:
+        dims = [self._trip_dim(loop) for loop in home.loops()]
+        type = Type(var.type.dtype, (*dims, *var.type.shape))
+        self._check_sizes(var, home)
+        start = ops.empty(shape=type.shape, dtype=type.dtype)
+        start.name = current().names.fresh(f"{var.name}_tape")
+        rest = tuple(Span(0, d) for d in var.type.shape)
+
+        def update(tape: Value, counters: Sequence[Value]) -> Value:
+            value = self.saved.exports.get(var, var)
+            return ops.store(tape, value, *counters, index=(*[At()] * len(counters), *rest))
+
+        return Thread(start, start.name, (*_owners(home),), update)
+
+    def _check_sizes(self, var: Var, home: Scope) -> None:
+        names = self.scopes.by_name()
+        for dim in var.type.shape:
+            for size in symbols_of(dim):
+                sized = names.get(size)
+                if sized is not None and self.scopes.of[sized] is not self.scopes.root:
+                    raise error("E204", f"the derivative needs `{var.name}` of every iteration, and its size changes "
+                                "from one to the next", home.owner.loc if home.owner else None,
+                                kind=NotImplementedError)
+
+    def _through(self, stmt: Stmt, threads: Sequence[Thread]) -> None:
+        self._state = {thread: thread.start for thread in threads}
+        self._counters = []
+        self._emit(stmt, threads)
+
+    def _emit(self, stmt: Stmt, threads: Sequence[Thread]) -> None:
+        for thread in threads:
+            if thread.before is stmt:
+                self._state[thread] = thread.update(self._state[thread], [self._trips_of(stmt)])  # type: ignore
+        mine = [t for t in threads if stmt in t.path]
+        if isinstance(stmt, For):
+            self._loop(stmt, mine)
+        elif isinstance(stmt, If):
+            self._branch(stmt, mine)
+        else:
+            current().stmts.append(stmt)
+
+    def _loop(self, stmt: For, threads: Sequence[Thread]) -> None:
+        outer = current()
+        carries = tuple(outer.var(self._state[t].type, t.name) for t in threads)
+        inits = tuple(self._state[t] for t in threads)
+        with building() as b:
+            self._state.update(zip(threads, carries, strict=True))
+            self._counters.append(counter_of(stmt))
+            for inner in stmt.body.stmts:
+                self._emit(inner, threads)
+            for thread in threads:
+                if thread.path[-1] is stmt and thread.before is None:
+                    self._state[thread] = thread.update(self._state[thread], self._counters)
+            self._counters.pop()
+            results = tuple(self._state[t] for t in threads)
+        targets = tuple(outer.var(v.type, t.name) for t, v in zip(threads, inits, strict=True))
+        outer.stmts.append(For((*stmt.targets, *targets), stmt.index, stmt.lo, stmt.hi, stmt.step,
+                               (*stmt.carries, *carries), (*stmt.inits, *inits),
+                               Block(tuple(b.stmts), (*stmt.body.results, *results)), False, stmt.loc))
+        self._state.update(zip(threads, targets, strict=True))
+
+    def _branch(self, stmt: If, threads: Sequence[Thread]) -> None:
+        outer = current()
+        before = {t: self._state[t] for t in threads}
+        arms: list[Builder] = []
+        found: list[list[Value]] = []
+        exports = [v for arm in (0, 1) for v in self.residuals.saved.get(self.scopes.inside[(stmt, arm)], ())]
+        for arm, block in enumerate((stmt.then, stmt.orelse)):
+            own = self.scopes.inside[(stmt, arm)]
+            with building() as b:
+                self._state.update(before)
+                for inner in block.stmts:
+                    self._emit(inner, threads)
+                here = [self.saved.exports.get(v, v) if self.scopes.of[v] is own else const(0, v.type)
+                        for v in exports]
+                found.append([*block.results, *here, *(self._state[t] for t in threads)])
+            arms.append(b)
+        shown = tuple(outer.var(v.type, v.name) for v in exports)
+        targets = tuple(outer.var(before[t].type, t.name) for t in threads)
+        outer.stmts.append(If((*stmt.targets, *shown, *targets), stmt.pred,
+                              *(Block(tuple(b.stmts), tuple(r)) for b, r in zip(arms, found, strict=True)), stmt.loc))
+        self.saved.exports.update(zip(exports, shown, strict=True))
+        self._state.update(zip(threads, targets, strict=True))
+
+    # --- trips -------------------------------------------------------------------------------------------------
+
+    def _trips_of(self, loop: For) -> Value:
+        """Emit how many iterations a loop has; its bounds are in scope."""
+        return trip_count(loop.lo, loop.hi, loop.step)
+
+    def _trip_dim(self, loop: For) -> Any:
+        value = self._trips[loop]
+        return int(value.value) if isinstance(value, Const) else symbol(value.name, 0)
+
+    def trips(self, loop: For) -> Value:
+        """The length of the loop's axis on its tapes: its trips, or the most that it has."""
+        return self._trips[loop]
+
+    def _prepare_trips(self, stmt: For | If, homes: Sequence[Scope]) -> None:
+        """Find the trips of all loops that have tapes, before the statement."""
+        loops = list(dict.fromkeys(loop for home in homes for loop in home.loops()))
+        uneven: list[For] = []
+        for loop in loops:
+            if loop in self._trips:
+                continue
+            if all(self._at_root(v) for v in (loop.lo, loop.hi, loop.step)):
+                self._trips[loop] = self._trips_of(loop)
+            else:
+                uneven.append(loop)
+        for loop in uneven:
+            self._trips[loop] = self._most_trips(stmt, loop)
+
+    def _at_root(self, value: Value) -> bool:
+        return isinstance(value, Const) or self.scopes.of.get(value) in (None, self.scopes.root)
+
+    def _most_trips(self, stmt: For | If, loop: For) -> Value:
+        """Run a copy of the statement that only finds the most trips of a loop in it."""
+        path = tuple(_owners(self.scopes.inside[(loop, 0)]))[:-1]
+
+        def update(most: Value, trips: Sequence[Value]) -> Value:
+            return ops.maximum(most, trips[0])
+
+        thread = Thread(int_const(0), "most", path, update, before=loop)
+        sweep = ForwardSweep(self.scopes, Residuals())
+        with building() as scratch:
+            sweep._through(stmt, [thread])
+        copier = Copier()
+        for made in scratch.stmts:
+            copier.statement(made)
+        return copier.value(sweep._state[thread])
+
+
+def _owners(scope: Scope) -> list[Stmt]:
+    """The statements around a scope's code, outermost first, its own owner last."""
+    return [s.owner for s in scope.around() if s.owner is not None][::-1]
+
+
+def counter_of(loop: For, index: Value | None = None) -> Value:
+    """Emit the number of the iteration, counted from 0."""
+    at = loop.index if index is None else index
+    if isinstance(loop.lo, Const) and loop.lo.value == 0 and isinstance(loop.step, Const) and loop.step.value == 1:
+        return at
+    distance = at - loop.lo
+    return distance if isinstance(loop.step, Const) and loop.step.value == 1 else ops.floor_divide(distance, loop.step)
+
+
+def trip_count(lo: Value, hi: Value, step: Value) -> Value:
+    """Emit how many iterations `range(lo, hi, step)` has."""
+    if isinstance(step, Const) and step.value in (1, -1):
+        count = hi - lo if step.value == 1 else lo - hi
+        if isinstance(lo, Const) and lo.value == 0 and step.value == 1:
+            count = hi
+    elif isinstance(step, Const):
+        size = abs(step.value)
+        count = ops.floor_divide((hi - lo if step.value > 0 else lo - hi) + (size - 1), const(size, step.type))
+    else:
+        forward = ops.floor_divide(hi - lo + step - 1, step)
+        backward = ops.floor_divide(lo - hi - step - 1, ops.negative(step))
+        count = ops.select(step > 0, forward, backward)
+    return ops.maximum(count, const(0, hi.type))
