@@ -146,8 +146,13 @@ def _import_faults(name: str) -> Iterator[None]:
 
 def _line_of(fault: BaseException) -> Location | None:
     """The last line of the user's own that was running."""
-    library = (str(Path(importlib.__file__).parent), "<frozen", str(Path(__file__).parent))
-    frames = [f for f in traceback.extract_tb(fault.__traceback__) if not f.filename.startswith(library)]
+    import gradsmith
+    import gradsmith.transpiler
+    modules = (gradsmith.__file__, gradsmith.transpiler.__file__, __file__, importlib.__file__)
+    folders = [Path(importlib.__file__).parents[1], *(Path(file).parent for file in modules if file)]
+    library = ("<frozen", *map(str, folders))
+    frames = [f for f in traceback.extract_tb(fault.__traceback__)
+              if not f.filename.startswith(library) and "site-packages" not in Path(f.filename).parts]
     if not frames or frames[-1].lineno is None:
         return None
     frame = frames[-1]

@@ -109,3 +109,15 @@ def test_texts_that_are_no_targets(text):
     with pytest.raises(TranspileError) as caught, opened(text):
         pass
     assert "E504" == caught.value.code
+
+
+def test_the_line_shown_is_the_users():
+    write("model.py", """
+        import numpy as np
+
+        TABLE = np.broadcast_shapes((2,), (3,))
+    """)
+    with pytest.raises(TranspileError) as caught, opened("model.py:f"):
+        pass
+    assert "E505" == caught.value.code
+    assert "TABLE" in caught.value.location.source_line
