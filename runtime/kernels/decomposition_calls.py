@@ -53,31 +53,32 @@ def _singular(f: Factoriser, a: Matrix, vectors: bool = True) -> tuple[Matrix, M
     return u, values, vt, f.info("gesdd", *head, work, length, integers)
 
 
-def emit_eigh(e: Emitter, letter: str, _unused: ir.Value, a: Matrix, values: Matrix, vectors: Matrix) -> None:
+def emit_eigh(e: Emitter, letter: str, lower: ir.Value, a: Matrix, values: Matrix, vectors: Matrix) -> None:
     f = Factoriser.over(e, letter)
     f.check_square(a)
     f.leave_if_empty(a)
-    scratch, found, info = _eigen(f, a, "V")
+    scratch, found, info = _eigen(f, a, "V", lower)
     f.copy(found, values)
     f.copy(scratch, vectors)
     f.leave(f.failed(info, NO_EIGENVALUES))
 
 
-def emit_eigvalsh(e: Emitter, letter: str, _unused: ir.Value, a: Matrix, values: Matrix) -> None:
+def emit_eigvalsh(e: Emitter, letter: str, lower: ir.Value, a: Matrix, values: Matrix) -> None:
     f = Factoriser.over(e, letter)
     f.check_square(a)
     f.leave_if_empty(a)
-    _, found, info = _eigen(f, a, "N")
+    _, found, info = _eigen(f, a, "N", lower)
     f.copy(found, values)
     f.leave(f.failed(info, NO_EIGENVALUES))
 
 
-def _eigen(f: Factoriser, a: Matrix, job: str) -> tuple[Matrix, Matrix, ir.Value]:
+def _eigen(f: Factoriser, a: Matrix, job: str, lower: ir.Value) -> tuple[Matrix, Matrix, ir.Value]:
     """The vectors (if the job is "V") and the values of syevd, and its info."""
     w = f.builder
     scratch, values = f.copied(a), _vector(f, a.rows)
     (n,) = f.ints(a.rows)
-    head = (f.character(job), f.character("L"), n, scratch.data, n, values.data)
+    triangle = f.letter(w.fcmp_ordered("!=", lower, DOUBLE(0.0)), "L", "U")
+    head = (f.character(job), triangle, n, scratch.data, n, values.data)
     answer, count, ask = f.place(f.constant(0.0)), f.place(INT(0)), f.place(INT(-1))
     f.info("syevd", *head, answer, ask, count, ask)
     work, length = _room(f, answer)

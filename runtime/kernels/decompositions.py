@@ -43,14 +43,15 @@ def singular_values(a: np.ndarray, s: np.ndarray) -> None:
     s[...] = np.linalg.svd(a, compute_uv=False)
 
 
-def eigh(a: np.ndarray, w: np.ndarray, v: np.ndarray) -> None:
-    """The eigenvalues w (n,), rising, and vectors v (n, n) of the symmetric `a` (n, n). Reads its lower triangle."""
-    w[...], v[...] = np.linalg.eigh(a)
+def eigh(a: np.ndarray, lower: bool, w: np.ndarray, v: np.ndarray) -> None:
+    """The eigenvalues w (n,), rising, and vectors v (n, n) of the symmetric `a` (n, n). Reads its lower triangle, or
+    its upper one."""
+    w[...], v[...] = np.linalg.eigh(a, "L" if lower else "U")
 
 
-def eigvalsh(a: np.ndarray, w: np.ndarray) -> None:
-    """The eigenvalues of the symmetric `a` (n, n), rising: w (n,). Reads its lower triangle."""
-    w[...] = np.linalg.eigvalsh(a)
+def eigvalsh(a: np.ndarray, lower: bool, w: np.ndarray) -> None:
+    """The eigenvalues of the symmetric `a` (n, n), rising: w (n,). Reads its lower triangle, or its upper one."""
+    w[...] = np.linalg.eigvalsh(a, "L" if lower else "U")
 
 
 def qr(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:
@@ -73,14 +74,14 @@ def stacked_singular_values(a: np.ndarray, s: np.ndarray) -> None:
     singular_values(a, s)
 
 
-def stacked_eigh(a: np.ndarray, w: np.ndarray, v: np.ndarray) -> None:
+def stacked_eigh(a: np.ndarray, lower: bool, w: np.ndarray, v: np.ndarray) -> None:
     """`eigh` for `a` (b, n, n)."""
-    eigh(a, w, v)
+    eigh(a, lower, w, v)
 
 
-def stacked_eigvalsh(a: np.ndarray, w: np.ndarray) -> None:
+def stacked_eigvalsh(a: np.ndarray, lower: bool, w: np.ndarray) -> None:
     """`eigvalsh` for `a` (b, n, n)."""
-    eigvalsh(a, w)
+    eigvalsh(a, lower, w)
 
 
 def stacked_qr(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:
@@ -99,12 +100,12 @@ def stacked_pinv(a: np.ndarray, cutoff: float, out: np.ndarray) -> None:
 def written_into(function: Callable, emit: Callable, dimensions: tuple[int, ...], is_stacked: bool = False) -> None:
     """Compile `function(*arrays)`, which writes into all of them but the first.
 
-    `dimensions` are those of each array, one more if the function is for stacks. A parameter named `cutoff` is a
-    number, which the support function gets; the others get 0.
+    `dimensions` are those of each array, one more if the function is for stacks. The second parameter may be a number
+    or truth value instead, `cutoff` or `lower`, which the support function gets as a double; the others get 0.
     """
     name, support = function.__name__, emit.__name__.removeprefix("emit_")
     declared = list(inspect.signature(function).parameters)
-    number = declared.index("cutoff") if "cutoff" in declared else None
+    number = next((k for k, parameter in enumerate(declared) if parameter in ("cutoff", "lower")), None)
     allowed = [{ndim + is_stacked} for ndim in dimensions]
 
     def arrays_among(items: Any) -> list[Any]:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -135,6 +135,10 @@ class Op(ABC):
     def simplify(self, args: Sequence[Value], **params: Any) -> Value | None:
         """A simpler value that equals the result, bit for bit; None where there is none.  Must be exact: x * 1 is x,
         x + 0.0 is not (it turns -0.0 into 0.0)."""
+        return None
+
+    def giving_only(self, used: Sequence[bool]) -> Op | None:
+        """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
         return None
 
     # --- rules ---------------------------------------------------------------------------------------------

@@ -169,15 +169,15 @@ def is_empty(a: Value) -> bool:
 # --- symmetric matrices -----------------------------------------------------------------------------------------------
 
 
-def symmetrised(t: Value) -> Value:
-    """What the decomposition takes a matrix for: its lower triangle, mirrored."""
-    low = triangle(t, lower=True, diagonal=0.5)
-    return low + matrix_transpose(low)
+def symmetrised(t: Value, lower: bool) -> Value:
+    """What the decomposition takes a matrix for: one of its triangles, mirrored."""
+    half = triangle(t, lower=lower, diagonal=0.5)
+    return half + matrix_transpose(half)
 
 
-def folded(g: Value) -> Value:
+def folded(g: Value, lower: bool) -> Value:
     """The transpose of `symmetrised`."""
-    return triangle(g + matrix_transpose(g), lower=True, diagonal=0.5)
+    return triangle(g + matrix_transpose(g), lower=lower, diagonal=0.5)
 
 
 def turned(v: Value, x: Value) -> Value:
@@ -187,54 +187,57 @@ def turned(v: Value, x: Value) -> Value:
 
 @register
 class Eigh(Decomposition):
-    """Eigenvalues (..., n), rising, and vectors (..., n, n) in columns of symmetric matrices, of which the lower
-    triangle is read and has a derivative."""
+    """Eigenvalues (..., n), rising, and vectors (..., n, n) in columns of symmetric matrices, of which one
+    triangle is read and has a derivative: the lower or the upper."""
 
     name, routine, result_count = "eigh", "eigh", 2
     stablehlo = unsupported(NO_STABLEHLO)
 
-    def infer(self, a: Type) -> tuple[Type, Type]:
+    def infer(self, a: Type, *, lower: bool) -> tuple[Type, Type]:
         check_square(self.name, a)
         return a.with_shape(a.shape[:-1]), a
 
-    def reference(self, a: Any) -> Any:
-        return tuple(np.linalg.eigh(a))
+    def reference(self, a: Any, *, lower: bool) -> Any:
+        return tuple(np.linalg.eigh(a, "L" if lower else "U"))
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
-            **params: Any) -> tuple[Value, Value]:
+            lower: bool = True, **params: Any) -> tuple[Value, Value]:
         (t,), (w, v) = tangents, result
         if is_empty(v):
             return const(0, w.type), const(0, v.type)
-        inner = matmul(matrix_transpose(v), matmul(symmetrised(t), v))  # type: ignore[arg-type]
+        inner = matmul(matrix_transpose(v), matmul(symmetrised(t, lower), v))  # type: ignore[arg-type]
         pairs = Pairs(w)
         on = ops.sum(ops.select(pairs.is_diagonal, inner, const(0, inner.type)), axes=(inner.rank - 1,))
         return on, matmul(v, pairs.differences(inner))
 
     def vjp(self, ct: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value], wanted: Sequence[bool],
-            **params: Any) -> list[Any]:
+            lower: bool = True, **params: Any) -> list[Any]:
         (ct_w, ct_v), (w, v) = ct, result
         if is_empty(v):
             return [const(0, v.type)]
         turns = None if ct_v is None else turned(v, Pairs(w).differences(matmul(matrix_transpose(v), ct_v)))
         grows = None if ct_w is None else outer(scaled_columns(v, ct_w), v, True)
-        return [folded(total(turns, grows))]  # type: ignore[arg-type]
+        return [folded(total(turns, grows), lower)]  # type: ignore[arg-type]
 
     def parting(self, args: Sequence[Value], result: Sequence[Value], **params: Any) -> Sequence[Value | None] | None:
         w, _ = result
         return None if w.shape[-1] in (0, 1) else (steps(w), None)
 
     def jvp_limit(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
-                  **params: Any) -> Sequence[Value | None]:
+                  lower: bool = True, **params: Any) -> Sequence[Value | None]:
         (t,), (w, v) = tangents, result
-        inner = matmul(matrix_transpose(v), matmul(symmetrised(t), v))  # type: ignore[arg-type]
+        inner = matmul(matrix_transpose(v), matmul(symmetrised(t, lower), v))  # type: ignore[arg-type]
         return None, matmul(v, Pairs(w).difference_limits(inner))
 
     def vjp_limit(self, moved: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
-                  **params: Any) -> list[Any]:
+                  lower: bool = True, **params: Any) -> list[Any]:
         (_, moved_v), (w, v) = moved, result
         if moved_v is None:
             return [None]
-        return [folded(turned(v, Pairs(w).difference_limits(matmul(matrix_transpose(v), moved_v))))]
+        return [folded(turned(v, Pairs(w).difference_limits(matmul(matrix_transpose(v), moved_v))), lower)]
+
+    def giving_only(self, used: Sequence[bool]) -> Any:
+        return ops.eigvalsh if tuple(used) == (True, False) else None
 
     def samples(self) -> list[Sample]:
         return symmetric_samples()
@@ -242,27 +245,31 @@ class Eigh(Decomposition):
 
 @register
 class Eigvalsh(Decomposition):
-    """The eigenvalues of symmetric matrices alone, rising; equal ones share what their sum grows by as eigh's do."""
+    """The eigenvalues of symmetric matrices alone, rising: what is left of eigh where nobody reads the vectors.
+
+    Its second derivative does not see that equal eigenvalues part; that of eigh does.
+    """
 
     name, routine = "eigvalsh", "eigvalsh"
     stablehlo = unsupported(NO_STABLEHLO)
 
-    def infer(self, a: Type) -> Type:
+    def infer(self, a: Type, *, lower: bool) -> Type:
         check_square(self.name, a)
         return a.with_shape(a.shape[:-1])
 
-    def reference(self, a: Any) -> Any:
-        return np.linalg.eigvalsh(a)
+    def reference(self, a: Any, *, lower: bool) -> Any:
+        return np.linalg.eigvalsh(a, "L" if lower else "U")
 
-    def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Value:
+    def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value,
+            lower: bool = True, **params: Any) -> Value:
         (t,), (a,) = tangents, args
-        _, v = ops.eigh(a)
-        return diagonal_of(v, matmul(symmetrised(t), v))  # type: ignore[arg-type]
+        _, v = ops.eigh(a, lower=lower)
+        return diagonal_of(v, matmul(symmetrised(t, lower), v))  # type: ignore[arg-type]
 
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool],
-            **params: Any) -> list[Any]:
-        _, v = ops.eigh(args[0])
-        return [folded(outer(scaled_columns(v, ct), v, True))]
+            lower: bool = True, **params: Any) -> list[Any]:
+        _, v = ops.eigh(args[0], lower=lower)
+        return [folded(outer(scaled_columns(v, ct), v, True), lower)]
 
     def samples(self) -> list[Sample]:
         return symmetric_samples()
@@ -274,10 +281,11 @@ def symmetric(*shape: int, dtype: str = "float64") -> Any:
 
 
 def symmetric_samples() -> list[Sample]:
-    return [sample(symmetric(1, 1)), sample(symmetric(2, 2)), sample(symmetric(4, 4)), sample(symmetric(2, 3, 3)),
-            sample(symmetric(3, 3) + np.triu(np.ones((3, 3)), 1)), sample(np.zeros((0, 0))),
-            sample(symmetric(2, 1, 2, 2)), sample(np.eye(3), corner=True), sample(np.zeros((2, 2)), corner=True),
-            sample(symmetric(3, 3, dtype="float32"))]
+    uneven = symmetric(3, 3) + np.triu(np.ones((3, 3)), 1)
+    arrays = [symmetric(1, 1), symmetric(2, 2), symmetric(4, 4), symmetric(2, 3, 3), uneven, np.zeros((0, 0)),
+              symmetric(2, 1, 2, 2), symmetric(3, 3, dtype="float32")]
+    return [*(sample(a, lower=True) for a in arrays), sample(uneven, lower=False),
+            sample(np.eye(3), corner=True, lower=True), sample(np.zeros((2, 2)), corner=True, lower=True)]
 
 
 # --- any matrices -----------------------------------------------------------------------------------------------------
@@ -365,13 +373,16 @@ class Svd(Decomposition):
         return [total(*self._pulled(moved_u, moved_vt, u, vt, pairs.difference_limits, pairs.sum_limits,
                                     pairs.column_limits))]
 
+    def giving_only(self, used: Sequence[bool]) -> Any:
+        return ops.singular_values if tuple(used) == (False, True, False) else None
+
     def samples(self) -> list[Sample]:
         return matrix_samples()
 
 
 @register
 class SingularValues(Decomposition):
-    """The singular values (..., min(m, n)) alone, falling."""
+    """The singular values (..., min(m, n)) alone, falling: what is left of svd where nobody reads the vectors."""
 
     name, routine = "singular_values", "singular_values"
     stablehlo = unsupported(NO_STABLEHLO)

@@ -217,7 +217,7 @@ def _of_singular_values(x: Value, order: Any, rows: int, columns: int) -> Value:
         raise RuleError(f"the matrix norm of order {order!r} of complex matrices is not supported",
                         kind=NotImplementedError, code="E203", help="use the Frobenius norm: np.linalg.norm(x)")
     others = tuple(k for k in range(x.rank) if k not in (rows, columns))
-    s = ops.singular_values(ops.transpose(x, axes=(*others, rows, columns)))
+    _, s, _ = ops.svd(ops.transpose(x, axes=(*others, rows, columns)))
     zero = const(0, s.type)
     s = ops.select(ops.equal(s, zero), zero, s)
     last = (s.rank - 1,)

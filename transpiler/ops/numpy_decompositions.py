@@ -12,7 +12,7 @@ from ..ir.dims import same_size
 from ..ir.nodes import Value
 from .base import RuleError
 from .decompositions import check_matrix
-from .matrices import check_square, matrix_transpose
+from .matrices import check_square
 from .norms import matrix_norm
 from .numpy_linalg import floats, inv
 from .spelling import spelled
@@ -23,6 +23,7 @@ QRResult: Any = type(np.linalg.qr(np.eye(1)))
 
 
 def _matrix(name: str, a: Any) -> Value:
+    """A matrix, or a stack of them, in LAPACK's dtypes."""
     (value,) = floats(name, a)
     check_matrix(name, value.type)
     return value
@@ -35,7 +36,7 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
         raise RuleError("np.linalg.svd(hermitian=True) is not supported", kind=NotImplementedError, code="E203",
                         help="use np.linalg.eigh, or leave hermitian out")
     if not compute_uv:
-        return ops.singular_values(value)
+        return ops.svd(value)[1]
     if full_matrices and not same_size(*value.shape[-2:]):
         raise RuleError("np.linalg.svd with full matrices of a matrix that is not square has vectors without a "
                         "derivative", kind=NotImplementedError, code="E203", help="pass full_matrices=False")
@@ -44,26 +45,28 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
 
 @spelled(np.linalg.svdvals)
 def svdvals(x: Any, /) -> Value:
-    return ops.singular_values(_matrix("svdvals", x))
+    return ops.svd(_matrix("svdvals", x))[1]
 
 
-def _symmetric(name: str, a: Any, uplo: Any) -> Value:
-    """A matrix whose lower triangle is the one to read."""
+def _symmetric(name: str, a: Any, uplo: Any) -> tuple[Value, bool]:
+    """A matrix, and whether its lower triangle is the one to read."""
     (value,) = floats(name, a)
     check_square(name, value.type)
     if not isinstance(uplo, str) or uplo.upper() not in ("L", "U"):
         raise RuleError("UPLO argument must be 'L' or 'U'", kind=ValueError, code="E208")
-    return value if uplo.upper() == "L" else matrix_transpose(value)
+    return value, uplo.upper() == "L"
 
 
 @spelled(np.linalg.eigh)
 def eigh(a: Any, UPLO: Any = "L") -> Any:
-    return EighResult(*ops.eigh(_symmetric("eigh", a, UPLO)))
+    value, lower = _symmetric("eigh", a, UPLO)
+    return EighResult(*ops.eigh(value, lower=lower))
 
 
 @spelled(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: Any = "L") -> Value:
-    return ops.eigvalsh(_symmetric("eigvalsh", a, UPLO))
+    value, lower = _symmetric("eigvalsh", a, UPLO)
+    return ops.eigh(value, lower=lower)[0]
 
 
 @spelled(np.linalg.qr)
@@ -99,7 +102,7 @@ def cond(x: Any, p: Any = None) -> Value:
     """The ratio of the largest to the smallest singular value, or norm(x) norm(inv(x)) for other norms."""
     if p is not None and p not in (2, -2):
         return ops.multiply(matrix_norm(x, ord=p), matrix_norm(inv(x), ord=p))
-    s = ops.singular_values(_matrix("cond", x))
+    s = svdvals(x)
     most, least = ops.max(s, axes=(s.rank - 1,)), ops.min(s, axes=(s.rank - 1,))
     ratio = least / most if p == -2 else most / least
     return ops.select(ops.isnan(ratio), const(np.inf, ratio.type), ratio)

@@ -1,0 +1,193 @@
+"""Derivatives of decompositions, compiled: against differences and JAX, and where values coincide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradsmith
+
+RNG = np.random.default_rng(5)
+W = RNG.normal(size=(4, 4))
+GENERAL = RNG.normal(size=(3, 3)) + np.eye(3)
+
+
+def differences(f, a, step=1e-3):
+    """Central differences, extrapolated twice."""
+    found = np.zeros_like(a)
+    for at in np.ndindex(*a.shape):
+        e = np.zeros_like(a)
+        e[at] = 1.0
+        rows = [(f(a + h * e) - f(a - h * e)) / (2 * h) for h in (step, step / 2, step / 4)]
+        rows = [(4 * fine - coarse) / 3 for coarse, fine in zip(rows, rows[1:])]
+        found[at] = (16 * rows[1] - rows[0]) / 15
+    return found
+
+
+def check(f, a, want=None, rtol=1e-7):
+    want = differences(f, a) if want is None else want
+    value, slope = gradsmith.value_and_grad(f)(a)
+    np.testing.assert_allclose(value, f(a), rtol=1e-12, atol=1e-13)
+    assert slope.shape == a.shape
+    np.testing.assert_allclose(slope, want, rtol=rtol, atol=rtol)
+    t = np.random.default_rng(1).normal(size=a.shape)
+    np.testing.assert_allclose(gradsmith.jvp(f, (a,), (t,))[1], np.sum(want * t), rtol=10 * rtol, atol=10 * rtol)
+
+
+def rebuilt(a):
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    return np.sum(((u * s) @ vt) * W[: a.shape[0], : a.shape[1]])
+
+
+def rebuilt_squares(a):
+    u, s, vt = np.linalg.svd(a, full_matrices=False)
+    return np.sum(((u * s) @ vt) ** 2)
+
+
+def polar(a):
+    u, _, vt = np.linalg.svd(a)
+    return np.sum((u @ vt) * W[: a.shape[0], : a.shape[1]])
+
+
+def root(a):
+    w, v = np.linalg.eigh(a + a.T)
+    return np.sum(((v * np.sqrt(w)) @ v.T) * W[: a.shape[0], : a.shape[1]])
+
+
+def root_of_lower(a):
+    w, v = np.linalg.eigh(a)
+    return np.sum((v * np.exp(w)) @ v.T * W[: a.shape[0], : a.shape[1]])
+
+
+def root_by_rows(a):
+    """The same, summed in a loop."""
+    w, v = np.linalg.eigh(a)
+    total = 0.0
+    for k in range(a.shape[0]):
+        total = total + np.sum(np.outer(v[:, k], v[:, k]) * np.exp(w[k]) * W[: a.shape[0], : a.shape[1]])
+    return total
+
+
+DEGENERATE = {"equal": np.eye(3), "two equal": np.diag([1.0, 1.0, 2.0, 3.0]), "general": GENERAL,
+              "nearly equal": np.diag([1.0, 1.0 + 1e-11, 2.0])}
+
+
+@pytest.mark.parametrize("a", [*DEGENERATE.values(), RNG.normal(size=(3, 2)), RNG.normal(size=(2, 3)), np.zeros((3, 2)),
+                               np.ones((3, 3)), np.diag([1.0, 1.0, 0.0, 0.0])])
+def test_a_matrix_rebuilt_from_its_svd(a):
+    """Also where singular values are equal or 0."""
+    check(rebuilt, a, W[: a.shape[0], : a.shape[1]])
+    check(rebuilt_squares, a, 2 * a)
+
+
+@pytest.mark.parametrize("a", DEGENERATE.values(), ids=DEGENERATE)
+def test_polar_factor(a):
+    check(polar, a)
+
+
+@pytest.mark.parametrize("a", [*list(DEGENERATE.values())[:2], 3 * np.eye(3) + GENERAL @ GENERAL.T, np.eye(1)])
+def test_functions_of_symmetric_matrices(a):
+    check(root, a)
+
+
+@pytest.mark.parametrize("a", [np.eye(3), GENERAL + GENERAL.T])
+def test_vectors_used_in_a_loop(a):
+    check(root_by_rows, a)
+
+
+@pytest.mark.parametrize("a", [np.eye(3), np.zeros((2, 2)), GENERAL + GENERAL.T, np.diag([1.0, 2.0, 2.0])])
+def test_the_lower_triangle_is_what_eigh_reads(a):
+    check(root_of_lower, a)
+    assert not np.triu(gradsmith.grad(root_of_lower)(a), 1).any()
+
+
+def spectral(a):
+    return np.sum(np.linalg.eigvalsh(a + a.T) ** 3)
+
+
+@pytest.mark.parametrize("a", [np.eye(3), GENERAL])
+def test_second_derivatives_of_functions_of_eigenvalues(a):
+    """Sum of cubes of the eigenvalues of s = a + a.T: slope 6 s @ s."""
+    s = a + a.T
+    check(spectral, a, 6 * s @ s)
+    t = np.random.default_rng(2).normal(size=a.shape)
+    want = 6 * ((t + t.T) @ s + s @ (t + t.T))
+    np.testing.assert_allclose(gradsmith.hvp(spectral, (a,), (t,))[0], want, rtol=1e-9, atol=1e-9)
+
+
+def test_second_derivative_through_vectors():
+    a = 3 * np.eye(3) + GENERAL @ GENERAL.T
+    t = np.random.default_rng(2).normal(size=a.shape)
+    step = 1e-4
+    want = (gradsmith.grad(root)(a + step * t) - gradsmith.grad(root)(a - step * t)) / (2 * step)
+    np.testing.assert_allclose(gradsmith.hvp(root, (a,), (t,))[0], want, rtol=1e-5, atol=1e-6)
+
+
+def test_singular_values_alone():
+    for a in (GENERAL, RNG.normal(size=(3, 4))):
+        check(lambda a: np.sum(np.linalg.svd(a, compute_uv=False) * np.array([3.0, 2.0, 1.0])), a)
+    check(lambda a: np.linalg.norm(a, ord="nuc"), GENERAL)
+    check(lambda a: np.linalg.cond(a), GENERAL)
+
+
+def test_qr():
+    def f(a):
+        q, r = np.linalg.qr(a)
+        return np.sum(np.sin(q)) + np.sum(r * np.cos(r))
+
+    for a in (GENERAL, RNG.normal(size=(4, 2)), RNG.normal(size=(2, 4))):
+        check(f, a, rtol=1e-6)
+
+
+def test_pinv():
+    def f(a):
+        return np.sum(np.sin(np.linalg.pinv(a)))
+
+    for a in (GENERAL, RNG.normal(size=(4, 2)), RNG.normal(size=(2, 4))):
+        check(f, a, rtol=1e-6)
+
+
+def test_stacks_and_batches():
+    a = RNG.normal(size=(5, 3, 3))
+
+    def of_stack(a):
+        u, s, vt = np.linalg.svd(a)
+        return np.sum(u[:, :, :1] * s[:, None, :1] * vt[:, :1, :])
+
+    check(of_stack, a, rtol=1e-6)
+    slopes = gradsmith.vmap(gradsmith.grad(polar))(a)
+    np.testing.assert_allclose(slopes, [gradsmith.grad(polar)(x) for x in a], rtol=1e-10)
+
+
+def test_in_single_precision():
+    a = np.diag([1.0, 1.0, 2.0]).astype(np.float32)
+    slope = gradsmith.grad(rebuilt_squares)(a)
+    assert slope.dtype == np.float32
+    np.testing.assert_allclose(slope, 2 * a, rtol=1e-5, atol=1e-5)
+
+
+def test_nan_is_an_error():
+    with pytest.raises(np.linalg.LinAlgError, match="SVD did not converge"):
+        gradsmith.jit(rebuilt_squares)(np.full((2, 2), np.nan))
+
+
+@pytest.mark.jax
+def test_against_jax():
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    with jax.enable_x64():
+        def theirs(a):
+            u, s, vt = jnp.linalg.svd(a, full_matrices=False)
+            q, r = jnp.linalg.qr(a)
+            return jnp.sum(jnp.abs(u) * s) + jnp.sum(vt ** 3 * jnp.sign(vt)) + jnp.sum(jnp.abs(q)) + jnp.sum(r ** 2)
+
+        for shape in ((3, 3), (4, 2)):
+            a = np.random.default_rng(9).normal(size=shape)
+            want = jax.grad(theirs)(a)
+
+            def ours(a):
+                u, s, vt = np.linalg.svd(a, full_matrices=False)
+                q, r = np.linalg.qr(a)
+                return np.sum(np.abs(u) * s) + np.sum(vt ** 3 * np.sign(vt)) + np.sum(np.abs(q)) + np.sum(r ** 2)
+
+            np.testing.assert_allclose(gradsmith.grad(ours)(a), want, rtol=1e-8, atol=1e-9)
