@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import timeit
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from models import MODELS, Model
 
 FIRST_CALL = Path(__file__).with_name("first_call.py")
+WORKER = Path(__file__).with_name("worker.py")
 SECONDS = {"s": 1.0, "ms": 1e3, "µs": 1e6}
 
 
@@ -62,29 +61,38 @@ FULL, QUICK = Effort(12, 0.15, 5), Effort(2, 0.01, 1)
 # calls of what is compiled
 
 
-def compiled(model: Model) -> tuple[tuple[Any, tuple[Any, ...]], tuple[Any, tuple[Any, ...]]]:
-    """Our gradient with its inputs and JAX's with its own, both called until they are at their best."""
-    import jax
-    import jax.numpy as jnp
+@contextmanager
+def worker(kind: str, name: str, folder: str) -> Iterator[tuple[Callable[[int], float], Path]]:
+    """A process that makes calls on demand and tells the seconds; and the file with its gradient."""
+    result = Path(folder) / f"{kind}.npz"
+    process = subprocess.Popen([sys.executable, str(WORKER), kind, name, str(result)], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    stdin, stdout = process.stdin, process.stdout
 
-    import gradsmith
-    ours = gradsmith.grad(model.make(np), argnums=model.argnums)
-    theirs = jax.jit(jax.grad(model.make(jnp), argnums=model.argnums))
-    own = model.inputs()
-    other = own if model.name == "two scalars" else tuple(jnp.asarray(x) for x in own)
-    for _ in range(6):      # past the compilation of a parallel version, too
-        a, b = ours(*own), jax.block_until_ready(theirs(*other))
-    same(a, b, model.name)
-    return (ours, own), (theirs, other)
+    def run(count: int) -> float:
+        stdin.write(f"{count}\n")
+        stdin.flush()
+        return float(stdout.readline())
+
+    try:
+        if stdout.readline().strip() != "ready":
+            raise RuntimeError(f"{kind} failed on {name}")
+        yield run, result
+    finally:
+        stdin.close()
+        process.wait()
 
 
-def same(a: Any, b: Any, name: str) -> None:
+def require_same(ours: Path, theirs: Path, name: str) -> None:
     """Both gave the same gradient, shapes first."""
-    for left, right in zip(a if isinstance(a, tuple) else (a,), b if isinstance(b, tuple) else (b,), strict=True):
-        left, right = np.asarray(left), np.asarray(right)
-        assert left.shape == right.shape, f"{name}: {left.shape} and {right.shape}"
-        tolerance = 1e-4 if left.dtype == np.float32 else 1e-9
-        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance * np.abs(right).max(), err_msg=name)
+    with np.load(ours) as left, np.load(theirs) as right:
+        assert left.files == right.files, name
+        for key in left.files:
+            a, b = left[key], right[key]
+            assert a.shape == b.shape, f"{name}: {a.shape} and {b.shape}"
+            tolerance = 1e-4 if a.dtype == np.float32 else 1e-9
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max(), err_msg=name)
 
 
 def best_times(first: Callable[[int], float], second: Callable[[int], float], effort: Effort) -> tuple[float, float]:
@@ -103,14 +111,11 @@ def best_times(first: Callable[[int], float], second: Callable[[int], float], ef
 
 
 def call_times(name: str, effort: Effort) -> tuple[float, float]:
-    """Seconds a call of our gradient and of JAX's, without a Python function around them."""
-    import jax
-    (ours, own), (theirs, other) = compiled(MODELS[name])
-    words = ", ".join(f"a{k}" for k in range(len(own)))
-    run_ours = timeit.Timer(f"f({words})", globals={"f": ours} | {f"a{k}": x for k, x in enumerate(own)})
-    run_theirs = timeit.Timer(f"wait(f({words}))", globals={"f": theirs, "wait": jax.block_until_ready} | {
-        f"a{k}": x for k, x in enumerate(other)})
-    return best_times(run_ours.timeit, run_theirs.timeit, effort)
+    """Seconds a call of our gradient and of JAX's, each in a process of its own."""
+    with (tempfile.TemporaryDirectory(prefix="gradsmith-bench-") as folder,
+          worker("ours", name, folder) as (ours, own), worker("jax", name, folder) as (theirs, other)):
+        require_same(own, other, name)
+        return best_times(ours, theirs, effort)
 
 
 def overhead(effort: Effort) -> list[Row]:

@@ -5,9 +5,9 @@
     python benchmarks/run.py --quick              # does it run at all: figures mean little
     python benchmarks/run.py --json FILE          # the rows, for machines
 
-Times are the least of several rounds in which both sides take turns; ratios are ours / JAX's, less is better.  First
-calls are in processes of their own; their CPU time, of all threads, says more than the clock where others use the
-machine.  The exit status is 0 whatever the figures are, unless `--strict`.
+Times are the least of several rounds in which both sides, each in a process of its own, take turns; ratios are ours
+/ JAX's, less is better.  First calls are in new processes; their CPU time, of all threads, says more than the clock
+where others use the machine.  The exit status is 0 whatever the figures are, unless `--strict`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +77,10 @@ def progress(console: Console, what: str) -> Iterator[None]:
 
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
-    import jax
-    import llvmlite
-    import numba
-    import numpy
     load = os.getloadavg() if hasattr(os, "getloadavg") else (float("nan"),) * 3
     return {"cores": os.cpu_count(), "load": [round(x, 1) for x in load], "machine": platform.machine(),
-            "python": platform.python_version(), "numpy": numpy.__version__, "numba": numba.__version__,
-            "llvmlite": llvmlite.__version__, "jax": jax.__version__}
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "numba", "llvmlite", "jax")}}
 
 
 def main() -> int:
@@ -97,8 +94,6 @@ def main() -> int:
     if unknown:
         parser.error(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    import jax
-    jax.config.update("jax_enable_x64", True)
 
     console = Console(file=sys.stderr if options.json == "-" else None, highlight=False, soft_wrap=True)
     about = machine()
