@@ -14,6 +14,7 @@ from gradsmith.transpiler.ir.types import F64, I64, Type
 from gradsmith.transpiler.ir.verify import verify
 from gradsmith.transpiler.transforms.jvp import jvp
 from gradsmith.transpiler.transforms.vjp import vjp
+from gradsmith.transpiler.transforms.vmap import vmap
 
 ops.load_table()
 n = symbol("n")
@@ -174,3 +175,20 @@ def test_second_order(program):
     cts = [np.float64(0.0), *only(tangents, wrt)]
     for a, b in zip(evaluate(reverse, *args, *cts)[len(gradient.results):], along, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-10)
+
+
+def test_vmap(program):
+    func, args, wrt, _ = program
+    rng = np.random.default_rng(3)
+    lanes = [[a if not w else a * rng.uniform(0.9, 1.1, np.shape(a)) for a, w in zip(args, wrt, strict=True)]
+             for _ in range(3)]
+    lanes = [[np.float64(a) if w and np.ndim(a) == 0 else a for a, w in zip(lane, wrt, strict=True)] for lane in lanes]
+    stacked = [np.stack([lane[k] for lane in lanes]) if w else args[k] for k, w in enumerate(wrt)]
+    gradient = vjp(func, wrt, cotangents=[const(1.0, F64)])
+    for each in (func, gradient):
+        mapped = vmap(each, wrt, 3)
+        verify(mapped)
+        wanted = [evaluate(each, *lane) for lane in lanes]
+        for made in (mapped, pipeline.run(mapped)):
+            for k, found in enumerate(evaluate(made, *stacked)):
+                np.testing.assert_allclose(found, np.stack([w[k] for w in wanted]), rtol=1e-12, atol=1e-14)
