@@ -1,7 +1,7 @@
 """The documentation as a static site.
 
     make docs                       the pages of docs/ and the README as HTML in build/site
-    python docs/build.py --pages    write the generated pages, errors.md and ops.md, anew
+    python docs/build.py --pages    write what is generated anew: errors.md, ops.md, the README's example
     python docs/build.py --check    status 1 where one of these is not current, or a link leads nowhere
 
 Pages are Markdown and link to each other by file; in the site they link to HTML.
@@ -13,6 +13,7 @@ import argparse
 import html
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -77,7 +78,19 @@ def ops_page() -> str:
     return page(table())
 
 
-GENERATED = {"docs/errors.md": errors_page, "docs/ops.md": ops_page}
+def readme() -> str:
+    """The README with the text of examples/quickstart.py and what it prints."""
+    example = ROOT / "examples" / "quickstart.py"
+    code = example.read_text().split('"""\n', 1)[1].strip()
+    done = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True)
+    block = f"```python\n{code}\n```\n\nprints\n\n```\n{done.stdout.strip()}\n```"
+    text, count = re.subn(r"```python\n.*?\n```\n\nprints\n\n```\n.*?\n```", lambda _: block,
+                          (ROOT / "README.md").read_text(), count=1, flags=re.DOTALL)
+    assert count == 1, "the README has lost its example"
+    return text
+
+
+GENERATED = {"docs/errors.md": errors_page, "docs/ops.md": ops_page, "README.md": readme}
 
 
 def out_of_date() -> list[str]:
@@ -199,7 +212,7 @@ def build(out: Path) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pages", action="store_true", help="write the generated pages and stop")
+    parser.add_argument("--pages", action="store_true", help="write what is generated and stop")
     parser.add_argument("--check", action="store_true", help="check generated pages and links and stop")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="folder of the site")
     options = parser.parse_args()

@@ -20,6 +20,7 @@ def build():
     return module
 
 
+@pytest.mark.slow
 def test_generated_pages_are_current(build):
     """`python docs/build.py --pages` writes them anew."""
     assert build.out_of_date() == []

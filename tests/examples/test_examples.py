@@ -50,13 +50,6 @@ def test_quickstart(tmp_path):
     assert "def energy_grad(x, k):" in text
 
 
-def test_the_readme_shows_the_quickstart():
-    """The README's example and its output are the file's."""
-    readme = (EXAMPLES.parent / "README.md").read_text()
-    code = (EXAMPLES / "quickstart.py").read_text().split('"""\n', 1)[1].strip()
-    assert code in readme
-
-
 def test_iris_is_whole():
     """Sums of the columns, as they follow from the means that Fisher gives (table II)."""
     with open(EXAMPLES / "data" / "iris.csv", newline="") as file:
