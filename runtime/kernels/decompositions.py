@@ -142,15 +142,14 @@ def written_into(function: Callable, emit: Callable, dimensions: tuple[int, ...]
         return context.get_dummy_value()
 
 
-for _is_stacked, _functions in enumerate(
-    (
-        (svd, singular_values, eigh, eigvalsh, qr, pinv),
-        (stacked_svd, stacked_singular_values, stacked_eigh, stacked_eigvalsh, stacked_qr, stacked_pinv),
-    )
-):
-    for _function, _emit, _dimensions in zip(
-        _functions,
-        (emit_svd, emit_singular_values, emit_eigh, emit_eigvalsh, emit_qr, emit_pinv),
-        ((2, 2, 1, 2), (2, 1), (2, 1, 2), (2, 1), (2, 2, 2), (2, 2)),
-    ):
-        written_into(_function, _emit, _dimensions, bool(_is_stacked))
+_KINDS: tuple[tuple[Callable, Callable, Callable, tuple[int, ...]], ...] = (
+    (svd, stacked_svd, emit_svd, (2, 2, 1, 2)),
+    (singular_values, stacked_singular_values, emit_singular_values, (2, 1)),
+    (eigh, stacked_eigh, emit_eigh, (2, 1, 2)),
+    (eigvalsh, stacked_eigvalsh, emit_eigvalsh, (2, 1)),
+    (qr, stacked_qr, emit_qr, (2, 2, 2)),
+    (pinv, stacked_pinv, emit_pinv, (2, 2)),
+)
+for _single, _stacked, _emit, _dimensions in _KINDS:
+    written_into(_single, _emit, _dimensions)
+    written_into(_stacked, _emit, _dimensions, is_stacked=True)
