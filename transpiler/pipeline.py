@@ -55,7 +55,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
 )
 PARALLEL_STAGES = tuple(
-    Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage for stage in STAGES)
+    Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage
+    for stage in STAGES)
 NAMES = tuple(stage.name for stage in STAGES)
 
 

@@ -38,7 +38,8 @@ Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes;
 @dataclass(frozen=True)
 class Options:
     """How the text is written.  parallel: loops over `prange` where the IR says so.  standalone: import nothing of
-    ours.  quick: allocate through gradsmith.kernels, for text that is compiled rather than read.  decorator: False for plain functions, or the text to use instead of `@njit(...)`."""
+    ours.  quick: allocate through gradsmith.kernels, for text that is compiled rather than read.  decorator: False for
+    plain functions, or the text to use instead of `@njit(...)`."""
 
     comments: bool = True
     parallel: bool = False
@@ -53,7 +54,8 @@ def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d:
     """The module's text.
 
     func     what is called from outside is the func, or the module's first
-    name     what it is called in the text (the func's own name without it)
+    name     what it is called in the text (the func's own name without it), followed by "_" where a kernel or
+             Python has that name; it is the last function of the text
     doc      the module's docstring: what this is and where it comes from
     zero_d   parameters that arrive as arrays of rank 0 where the IR has scalars
     guards   checked on entry: `(condition, exception)`, both source text over parameters and size names
@@ -65,10 +67,16 @@ def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d:
     options = options or Options(**choices)  # type: ignore[arg-type]
     funcs = func.funcs if isinstance(func, Module) else (func,)
     functions = _function_names(funcs, name)
+    while True:
+        written = [_Function(one, functions, options, zero_d if one is funcs[0] else (),
+                             guards if one is funcs[0] else ()) for one in (*funcs[1:], funcs[0])]
+        called = set().union(*(one.kernels for one in written))
+        if called.isdisjoint(functions.values()):
+            break
+        functions = {key: f"{text}_" if text in called else text for key, text in functions.items()}
     texts, kernels = [], set[str]()
-    for one in (*funcs[1:], funcs[0]):
-        main = one is funcs[0]
-        text = _Function(one, functions, options, zero_d if main else (), guards if main else ()).text()
+    for one in written:
+        text = one.text()
         texts.append(text.source)
         kernels |= text.kernels
     body = "\n\n\n".join(texts)

@@ -54,5 +54,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "jit": _jit, "grad": gradient_call(False), "value_and_grad": gradient_call(True), "jvp": jvp_call, "vjp": vjp_call,
     "linearize": linearize_call, "hvp": hvp_call, "vmap": vmap_call, "jacfwd": jacobian_call("jacfwd"),
     "jacrev": jacobian_call("jacrev"), "jacobian": jacobian_call("jacrev"), "hessian": hessian_call,
-    "pullback": pullback_call, "pushforward": pushforward_call, "vjp_apply": vjp_apply_call, "jvp_apply": jvp_apply_call,
+    "pullback": pullback_call, "pushforward": pushforward_call, "vjp_apply": vjp_apply_call,
+    "jvp_apply": jvp_apply_call,
 }

@@ -148,7 +148,8 @@ def argument_names(fun: Any, count: int) -> list[str]:
 
 def scalar_result(traced: Traced, kind: str, has_aux: bool) -> tuple[Structure, Structure | None]:
     """Check that the result is one real number; the structures of the result and of aux."""
-    out, aux = traced.out, None
+    out = traced.out
+    aux: Structure | None = None
     if has_aux:
         if isinstance(out, StaticNode) and isinstance(out.value, tuple) and len(out.value) == 2:
             out, aux = StaticNode(out.value[0]), StaticNode(out.value[1])

@@ -74,7 +74,8 @@ class Builder:
 
     def let(self, op: Any, args: Sequence[Value], params: Mapping[str, Any], types: Sequence[Type],
             hint: str = "t") -> tuple[Var, ...]:
-        key = expression_key(op, args, params, types) if self.share and op.is_pure and getattr(op, "is_shareable", True) else None
+        shared = self.share and op.is_pure and getattr(op, "is_shareable", True)
+        key = expression_key(op, args, params, types) if shared else None
         if key is not None:
             around: Builder | None = self
             while around is not None and around.share:
@@ -180,7 +181,8 @@ def for_loop(lo: Value, hi: Value, inits: Sequence[Value], body: Callable[..., S
     with building() as inner:
         results = tuple(body(at, *carries))
     targets = tuple(outer.var(v.type, hint) for v, hint in zip(inits, hints, strict=True))
-    outer.stmts.append(For(targets, at, lo, hi, int_const(step) if isinstance(step, int) else step, carries, tuple(inits),
+    by = int_const(step) if isinstance(step, int) else step
+    outer.stmts.append(For(targets, at, lo, hi, by, carries, tuple(inits),
                            Block(tuple(inner.stmts), results), parallel, outer.loc))
     return targets
 

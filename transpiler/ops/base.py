@@ -108,10 +108,10 @@ class Op(ABC):
     is_shareable = True         # equal calls may be one; not so where the result is meant to be written into
     lowering: Lowering
     scalar: Any = None          # ELEMENTWISE: Python source with {0}, {1}, or a function of the argument types to it
-    kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before), or without {out}: returns
+    kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before); without {out}: returns
     cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion
     short: str | None = None    # what generated code calls a result that nobody named (else a letter)
-    masks: bool = True          # its vjp may give exact zeros for reasons of structure (a branch not taken, a place not read)
+    masks: bool = True          # its vjp may give exact zeros by structure (a branch not taken, a place not read)
 
     # --- calling -------------------------------------------------------------------------------------------
 

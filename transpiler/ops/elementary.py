@@ -34,7 +34,8 @@ def _times(name: str, factor: float, after: bool) -> Any:
 # exponentials and logarithms: exponentials overflow at finite x, where 1 / (1 + exp(x)) has the slope 0
 
 exp = elementwise(
-    "exp", np.exp, partials=lambda x, r: (r,), singular=(0,), scalar="exp({0})", stablehlo="exponential", kinds="fc", cost=10,
+    "exp", np.exp, partials=lambda x, r: (r,), singular=(0,), scalar="exp({0})", stablehlo="exponential",
+    kinds="fc", cost=10,
     samples=[*between(-3, 3), complex_plane(), corner([-INF, INF, 710.0, 0.0])])
 
 exp2 = elementwise(
@@ -43,7 +44,8 @@ exp2 = elementwise(
 
 expm1 = elementwise(
     "expm1", np.expm1, partials=lambda x, r: (r + 1,), singular=(0,), scalar="expm1({0})",
-    stablehlo="exponential_minus_one", kinds="fc", cost=12, samples=[*between(-3, 3), *between(-1e-8, 1e-8)[:1], complex_plane()],
+    stablehlo="exponential_minus_one", kinds="fc", cost=12,
+    samples=[*between(-3, 3), *between(-1e-8, 1e-8)[:1], complex_plane()],
     doc="exp(x) - 1 without cancellation near 0.")
 
 log = elementwise(

@@ -67,4 +67,4 @@ def _may_move(let: Let) -> bool:
         return False
     if let.op.lowering is Lowering.ELEMENTWISE or not let.args:
         return let.op.is_shareable
-    return len(let.args) > 1 and not any(isinstance(a, Const) for a in let.args[1:]) and not let.args[0].type.shape == ()
+    return bool(let.args[0].type.shape) and len(let.args) > 1 and not any(isinstance(a, Const) for a in let.args[1:])

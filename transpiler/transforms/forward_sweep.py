@@ -158,8 +158,8 @@ class ForwardSweep:
             arms.append(b)
         shown = tuple(outer.var(v.type, v.name) for v in exports)
         targets = tuple(outer.var(before[t].type, t.name) for t in threads)
-        outer.stmts.append(If((*stmt.targets, *shown, *targets), stmt.pred,
-                              *(Block(tuple(b.stmts), tuple(r)) for b, r in zip(arms, found, strict=True)), stmt.loc))
+        then, orelse = (Block(tuple(b.stmts), tuple(r)) for b, r in zip(arms, found, strict=True))
+        outer.stmts.append(If((*stmt.targets, *shown, *targets), stmt.pred, then, orelse, stmt.loc))
         self.saved.exports.update(zip(exports, shown, strict=True))
         self._state.update(zip(threads, targets, strict=True))
 
@@ -211,7 +211,7 @@ class ForwardSweep:
         return copier.value(sweep._state[thread])
 
 
-def _owners(scope: Scope) -> list[Stmt]:
+def _owners(scope: Scope) -> list[For | If]:
     """The statements around a scope's code, outermost first, its own owner last."""
     return [s.owner for s in scope.around() if s.owner is not None][::-1]
 
