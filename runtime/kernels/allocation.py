@@ -30,7 +30,7 @@ def _array_type(arguments: tuple[types.Type, ...]) -> types.Array | None:
     if not 1 <= len(arguments) <= 2:
         return None
     shape = arguments[0]
-    parts = shape.types if isinstance(shape, types.BaseTuple) else (shape,)
+    parts = list(shape) if isinstance(shape, types.BaseTuple) else [shape]
     if not all(isinstance(part, types.Integer) for part in parts):
         return None
     dtype: types.Type = types.float64
@@ -60,7 +60,8 @@ def new_array(context: Any, builder: Any, kind: types.Array, sizes: list[Any], f
     word = context.get_value_type(types.intp)
     itemsize = ir.Constant(word, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     overflow = ir.Constant(ir.IntType(1), 0)
-    strides, total = [], itemsize
+    strides: list[Any] = []
+    total = itemsize
     for size in reversed(sizes):
         strides.insert(0, total)
         product = builder.smul_with_overflow(total, size)
@@ -85,7 +86,7 @@ def _lowered(fill: bool) -> Callable[..., Any]:
         shape_type, shape = signature.args[0], arguments[0]
         if isinstance(shape_type, types.BaseTuple):
             parts = cgutils.unpack_tuple(builder, shape)
-            kinds = list(shape_type.types)
+            kinds = list(shape_type)
         else:
             parts, kinds = [shape], [shape_type]
         sizes = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, kinds, strict=True)]

@@ -102,7 +102,7 @@ class Nests:
                 if isinstance(leaf, Step) or (isinstance(leaf, Store) and not leaf.pointwise):
                     return False
                 place = leaf.place() if isinstance(leaf, (Store, Finish)) else ()
-                axes = self.plan.kept_axes.get(leaf.target, range(len(place)))
+                axes = self.plan.kept_axes.get(leaf.target, range(len(place)))  # type: ignore[arg-type]
                 if not any(self.plan.resolve(place[a]) is self.plan.resolve(loop.index) for a in axes):
                     return False
         return True

@@ -158,15 +158,12 @@ class ReverseSweep:
             return
         scope = self.scopes.inside[(stmt, arm)]
         for var in self.residuals.saved.get(scope, ()):
-            if scope.is_loop or (var in self.saved.tapes and not self._is_outside_loops(stmt)):
+            if var in self.saved.tapes:
                 self.copier.values[var] = self._from_tape(var)
             else:
                 self.copier.values[var] = self.saved.exports[var]
         for let in self.residuals.recomputed.get(scope, ()):
             self.copier.statement(let)
-
-    def _is_outside_loops(self, stmt: If) -> bool:
-        return not self.scopes.inside[(stmt, 0)].loops()
 
     def _from_tape(self, var: Var) -> Value:
         assert self.saved is not None
