@@ -29,7 +29,7 @@ def zeros(shape: Any, dtype: Any = np.float64) -> Any:
 def _array_type(arguments: tuple[types.Type, ...]) -> types.Array | None:
     if not 1 <= len(arguments) <= 2:
         return None
-    shape = arguments[0]
+    shape: Any = arguments[0]
     parts = list(shape) if isinstance(shape, types.BaseTuple) else [shape]
     if not all(isinstance(part, types.Integer) for part in parts):
         return None
@@ -83,7 +83,8 @@ def new_array(context: Any, builder: Any, kind: types.Array, sizes: list[Any], f
 
 def _lowered(fill: bool) -> Callable[..., Any]:
     def lower(context: Any, builder: Any, signature: Signature, arguments: tuple[Any, ...]) -> Any:
-        shape_type, shape = signature.args[0], arguments[0]
+        shape_type: Any = signature.args[0]
+        shape = arguments[0]
         if isinstance(shape_type, types.BaseTuple):
             parts = cgutils.unpack_tuple(builder, shape)
             kinds = list(shape_type)
