@@ -26,11 +26,16 @@ def zeros(shape: Any, dtype: Any = np.float64) -> Any:
     return np.zeros(shape, dtype)
 
 
+def tuple_types(shape: Any) -> list[types.Type]:
+    """The types of a tuple's items."""
+    return list(shape.types) if hasattr(shape, "types") else [shape.dtype] * shape.count
+
+
 def _array_type(arguments: tuple[types.Type, ...]) -> types.Array | None:
     if not 1 <= len(arguments) <= 2:
         return None
     shape: Any = arguments[0]
-    parts = list(shape) if isinstance(shape, types.BaseTuple) else [shape]
+    parts = tuple_types(shape) if isinstance(shape, types.BaseTuple) else [shape]
     if not all(isinstance(part, types.Integer) for part in parts):
         return None
     dtype: types.Type = types.float64
@@ -87,7 +92,7 @@ def _lowered(fill: bool) -> Callable[..., Any]:
         shape = arguments[0]
         if isinstance(shape_type, types.BaseTuple):
             parts = cgutils.unpack_tuple(builder, shape)
-            kinds = list(shape_type)
+            kinds = tuple_types(shape_type)
         else:
             parts, kinds = [shape], [shape_type]
         sizes = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, kinds, strict=True)]
