@@ -303,15 +303,18 @@ def _run(it: Interpreter, node: Any, frame: Frame, name: str, defaults: tuple[An
         raise error("E125", f"`{name}` is called inside itself more than {MAX_DEPTH} times", it.here,
                     kind=RecursionError, label="a recursion that does not end?")
     called_from = it.here
+    frame.node = node
     it.depth += 1
+    it.frames.append(frame)
     try:
         if isinstance(node, gast.Lambda):
             from .expressions import evaluate
             return evaluate(it, node.body, frame)
+        from .branches import returned_value
         from .statements import execute_block
-        jump = execute_block(it, node.body, frame)
-        return None if jump is None else jump.value
+        return returned_value(it, execute_block(it, node.body, frame), node, frame)
     finally:
+        it.frames.pop()
         it.depth -= 1
         if it.depth:
             it.returned_to(called_from)

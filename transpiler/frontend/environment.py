@@ -106,6 +106,8 @@ class Frame:
     first: Any = MISSING                  # the first argument, for super()
     variables: dict[str, Any] = field(default_factory=dict)
     is_comprehension: bool = False
+    node: Any = None                      # the function's syntax tree
+    loops: list[frozenset[str]] = field(default_factory=list)     # names needed where `break` and `continue` go
 
     def owner_of(self, name: str) -> Frame | None:
         """The frame whose variable `name` is: this one, or one around it."""

@@ -6,18 +6,26 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gast
+import numpy as np
 
-from ..errors import did_you_mean, error
+from ..errors import TranspileError, did_you_mean, error
+from ..ir.build import building, check, current
+from ..ir.nodes import Const, Let, Value
+from ..ir.types import BOOL
 from ..ops.base import RuleError
+from ..ops.spelling import Weak
 from .attributes import get_attribute
 from .environment import MISSING, Frame, builtin_named, scope_of
 from .guards import Access
 from .indexing import get_item
 from .operators import BINARY, COMPARE, UNARY, binary, compare, contains, truth, unary
-from .values import ArrayRef, Closure, OpaqueText, is_static, to_python
+from .values import ArrayRef, Closure, Maybe, OpaqueText, Poison, is_static, to_python, type_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
+
+
+MOST_EAGER = 12               # statements of an operand of `and` that is computed without being needed
 
 
 def evaluate(it: Interpreter, node: Any, frame: Frame) -> Any:
@@ -59,6 +67,8 @@ def load_name(it: Interpreter, name: str, node: Any, frame: Frame) -> Any:
                        f"cannot access free variable '{name}' where it is not associated with a value in enclosing "
                        "scope")
             raise error("E115", message, frame.location(node), kind=UnboundLocalError if own else NameError)
+        if isinstance(value, (Maybe, Poison)):
+            value = _decided(it, value, name, node, owner, frame)
         return value
     cell = frame.cells_of(name)
     it.at(frame.location(node))
@@ -76,6 +86,19 @@ def load_name(it: Interpreter, name: str, node: Any, frame: Frame) -> Any:
         return value
     known = {*frame.scope.local, *frame.globals}
     raise error("E114", f"name '{name}' is not defined", frame.location(node), help=did_you_mean(name, known))
+
+
+def _decided(it: Interpreter, value: Maybe | Poison, name: str, node: Any, owner: Frame, frame: Frame) -> Any:
+    """A variable that a branch or a loop left without a value in some cases."""
+    it.at(frame.location(node))
+    if isinstance(value, Poison):
+        for pred in value.preds:
+            it.demand(pred)
+        raise value.problem
+    check(value.is_set, "UnboundLocalError",
+          f"cannot access local variable '{name}' where it is not associated with a value")
+    owner.variables[name] = value.value
+    return value.value
 
 
 def _joined(it: Interpreter, node: gast.JoinedStr, frame: Frame) -> Any:
@@ -183,32 +206,101 @@ def _unary(it: Interpreter, node: gast.UnaryOp, frame: Frame) -> Any:
     it.at(frame.location(node))
     if isinstance(node.op, gast.Not):
         it.at(frame.location(node.operand))
-        return not truth(it, value, "`not`")
+        return opposite(it, value)
     return unary(it, UNARY[type(node.op)], value)
 
 
+def opposite(it: Interpreter, value: Any) -> Any:
+    """`not value`."""
+    from .branches import condition, negated
+    holds = condition(it, value, "`not`")
+    return not holds if isinstance(holds, bool) else Weak(negated(holds))
+
+
 def _bool(it: Interpreter, node: gast.BoolOp, frame: Frame) -> Any:
-    word = "and" if isinstance(node.op, gast.And) else "or"
-    value = None
-    for k, part in enumerate(node.values):
-        value = evaluate(it, part, frame)
-        it.at(frame.location(part))
-        if k < len(node.values) - 1 and truth(it, value, f"`{word}`") is (word == "or"):
+    value = evaluate(it, node.values[0], frame)
+    it.at(frame.location(node.values[0]))
+    return _following(it, value, node, 1, frame)
+
+
+def _following(it: Interpreter, value: Any, node: gast.BoolOp, k: int, frame: Frame) -> Any:
+    """The value of `a and b and c`, of which the first k operands gave `value`."""
+    from .branches import choose_value, condition
+    is_and = isinstance(node.op, gast.And)
+    while k < len(node.values):
+        holds = condition(it, value, "`and`" if is_and else "`or`")
+        if not isinstance(holds, bool):
+            break
+        if holds is not is_and:
             return value
-    return value
+        value = evaluate(it, node.values[k], frame)
+        it.at(frame.location(node.values[k]))
+        k += 1
+    else:
+        return value
+
+    def more() -> Any:
+        found = evaluate(it, node.values[k], frame)
+        it.at(frame.location(node.values[k]))
+        return _following(it, found, node, k + 1, frame)
+
+    cheap = _without_branch(it, value, holds, more, is_and)
+    if cheap is not None:
+        return cheap
+    arms = (more, lambda: value) if is_and else (lambda: value, more)
+    return choose_value(it, frame, holds, *arms, source=value)
+
+
+def _without_branch(it: Interpreter, value: Any, holds: Value, more: Callable[[], Any], is_and: bool) -> Any:
+    """`a and b` of bools where computing b does no harm: both are computed.  None where it might."""
+    from .branches import both, condition, either
+    from .state import capture, restore, same_contents
+    if type_of(value) not in (bool, np.bool_):
+        return None
+    before, names = capture(it), it.names.taken.copy()
+    with building() as builder:
+        try:
+            second = more()
+            held = condition(it, second, "a condition")
+        except (RuleError, TranspileError):
+            builder.stmts.clear()
+            held = None
+    after = capture(it, known=before)
+    unchanged = all(same_contents(contents, after.contents(cell)) for cell, contents in before.cells.values())
+    if held is None or not unchanged or len(builder.stmts) > MOST_EAGER or not all(
+            isinstance(s, Let) and s.op.is_pure and not s.target.rank for s in builder.stmts) or type_of(
+            second) not in (bool, np.bool_):
+        restore(before)
+        it.forget_names(names)
+        return None
+    current().stmts.extend(builder.stmts)
+    if isinstance(held, bool):
+        held = Const(held, BOOL)
+    return Weak(both(holds, held) if is_and else either(holds, held))
 
 
 def _compare(it: Interpreter, node: gast.Compare, frame: Frame) -> Any:
     left = evaluate(it, node.left, frame)
-    result: Any = True
-    for k, (op, right_node) in enumerate(zip(node.ops, node.comparators)):
-        right = evaluate(it, right_node, frame)
-        it.at(frame.location(node))
-        result = compare_values(it, op, left, right)
-        if k < len(node.ops) - 1 and not truth(it, result, "a chain of comparisons"):
-            return result
-        left = right
-    return result
+    return _compare_rest(it, node, left, 0, frame)
+
+
+def _compare_rest(it: Interpreter, node: gast.Compare, left: Any, k: int, frame: Frame) -> Any:
+    """`left < b < c`, from the k-th operator on."""
+    from .branches import choose_value, condition
+    right = evaluate(it, node.comparators[k], frame)
+    it.at(frame.location(node))
+    result = compare_values(it, node.ops[k], left, right)
+    if k == len(node.ops) - 1:
+        return result
+    holds = condition(it, result, "a chain of comparisons")
+    if isinstance(holds, bool):
+        return _compare_rest(it, node, right, k + 1, frame) if holds else result
+
+    def more() -> Any:
+        return _compare_rest(it, node, right, k + 1, frame)
+
+    cheap = _without_branch(it, result, holds, more, True)
+    return cheap if cheap is not None else choose_value(it, frame, holds, more, lambda: result, source=result)
 
 
 def compare_values(it: Interpreter, op: Any, left: Any, right: Any) -> Any:
@@ -218,7 +310,7 @@ def compare_values(it: Interpreter, op: Any, left: Any, right: Any) -> Any:
         case gast.In():
             return contains(it, left, right)
         case gast.NotIn():
-            return not contains(it, left, right)
+            return opposite(it, contains(it, left, right))
     return compare(it, COMPARE[type(op)], left, right)
 
 
@@ -230,10 +322,14 @@ def identical(a: Any, b: Any) -> bool:
 
 
 def _conditional(it: Interpreter, node: gast.IfExp, frame: Frame) -> Any:
+    from .branches import choose_value, condition
     test = evaluate(it, node.test, frame)
     it.at(frame.location(node.test))
-    taken = node.body if truth(it, test, "this conditional expression") else node.orelse
-    return evaluate(it, taken, frame)
+    holds = condition(it, test, "this conditional expression")
+    if isinstance(holds, bool):
+        return evaluate(it, node.body if holds else node.orelse, frame)
+    return choose_value(it, frame, holds, lambda: evaluate(it, node.body, frame),
+                        lambda: evaluate(it, node.orelse, frame), source=test)
 
 
 def _walrus(it: Interpreter, node: gast.NamedExpr, frame: Frame) -> Any:

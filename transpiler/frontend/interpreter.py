@@ -56,6 +56,8 @@ class Interpreter:
         self.offsets: dict[Any, tuple[Any, Any]] = {}    # int scalars that are another one plus a known number
         self.params: list[Var] = []
         self.handling: list[TranspileError] = []         # exceptions whose handlers are running
+        self.catching: list[Callable[[TranspileError], bool]] = []       # of each `try` that is running
+        self.frames: list[Frame] = []                    # of the calls that are running
         self.depth = 0
         self.steps = 0
         self.barrier = 0               # arrays older than this belong to an outer block
@@ -234,6 +236,12 @@ class Interpreter:
         held = value.current_value if isinstance(value, ArrayRef) else value.value if isinstance(value, Weak) else value
         if isinstance(held, Var) and held.type != I64 and UNNAMED.fullmatch(held.name) and name.strip("_"):
             held.name = self.names.fresh(name)
+
+    def forget_names(self, taken: set[str]) -> None:
+        """Names given since `taken` was copied are free again, but for those of parameters."""
+        kept = {name for var in self.captures.params for name in (var.name, *map(str, var.type.shape))}
+        self.names.taken = taken | kept | set(self.assumptions.sizes)
+        self.names._next.clear()
 
     def returned_to(self, loc: Location | None) -> None:
         """A call is over: what comes next belongs to the caller's line."""

@@ -34,6 +34,10 @@ class Iterator:
     def __next__(self) -> Any:
         return next(self.items)
 
+    def held(self) -> tuple[Any, ...]:
+        """Values that are known to be inside."""
+        return ()
+
 
 class DimRange:
     """`range` with a bound that is a size or a run-time int."""

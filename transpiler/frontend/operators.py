@@ -18,7 +18,7 @@ from ..ir import dims
 from ..ir.build import check, const
 from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
-from ..ir.types import I64
+from ..ir.types import BOOL, I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast, python_type
 from .errors import run_time_control
@@ -271,9 +271,12 @@ def _comparable(a: Any, b: Any) -> bool:
 def _compare_sequences(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     equal = BY_FUNCTION[operator.eq]
     if op.name in ("eq", "ne"):
-        same = len(a) == len(b) and all(truth(it, compare(it, equal, x, y), "a comparison of sequences")
-                                        for x, y in zip(a, b))
-        return same is (op.name == "eq")
+        if len(a) != len(b):
+            return op.name == "ne"
+        same = combined(it, [compare(it, equal, x, y) for x, y in zip(a, b)], all_of=True)
+        if isinstance(same, bool):
+            return same is (op.name == "eq")
+        return same if op.name == "eq" else Weak(ops.logical_not(same.value))
     for x, y in zip(a, b):
         if not truth(it, compare(it, equal, x, y), "a comparison of sequences"):
             return compare(it, op, x, y)
@@ -353,7 +356,20 @@ def _object_truth(it: Interpreter, x: Any, what: str) -> bool:
     return True if isinstance(x, Instance) else bool(it.native(bool, x))
 
 
-def contains(it: Interpreter, item: Any, container: Any) -> bool:
+def combined(it: Interpreter, values: list[Any], all_of: bool) -> Any:
+    """Whether all (or any) of these are true: a bool where that is known, else a Weak one."""
+    from .branches import both, condition, either
+    found: Value = Const(all_of, BOOL)
+    for value in values:
+        holds = condition(it, value, "a comparison")
+        if not isinstance(holds, bool):
+            found = both(found, holds) if all_of else either(found, holds)
+        elif holds is not all_of:
+            return holds
+    return bool(found.value) if isinstance(found, Const) else Weak(found)
+
+
+def contains(it: Interpreter, item: Any, container: Any) -> Any:
     """`item in container`."""
     if is_object(container):
         found = it.find_special(container, "__contains__")
@@ -363,7 +379,7 @@ def contains(it: Interpreter, item: Any, container: Any) -> bool:
         return to_python(item) in container
     if isinstance(container, (list, tuple)):
         equal = BY_FUNCTION[operator.eq]
-        return any(item is entry or truth(it, compare(it, equal, item, entry), "`in`") for entry in container)
+        return combined(it, [item is entry or compare(it, equal, item, entry) for entry in container], all_of=False)
     if is_static(item) and is_static(container):
         return bool(it.native(operator.contains, to_python(container), to_python(item)))
     raise RuleError("`in` on run-time values is not supported", kind=NotImplementedError, code="E111",

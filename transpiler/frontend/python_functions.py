@@ -20,7 +20,7 @@ from ..ops.spelling import Weak, as_value, cast, python_type
 from .attributes import get_attribute, has_attribute
 from .environment import MISSING
 from .iteration import DimRange, Iterator, iterate, length
-from .operators import BY_FUNCTION, binary, is_numpy, truth
+from .operators import BY_FUNCTION, binary, combined, is_numpy, truth
 from .values import (
     ArrayRef,
     BoundMethod,
@@ -168,12 +168,12 @@ def python_sorted(it: Interpreter, values: Any, *, key: Any = None, reverse: Any
 
 @means(any)
 def _any(it: Interpreter, values: Any) -> bool:
-    return any(truth(it, v, "`any`") for v in iterate(it, values))
+    return combined(it, iterate(it, values), all_of=False)
 
 
 @means(all)
 def _all(it: Interpreter, values: Any) -> bool:
-    return all(truth(it, v, "`all`") for v in iterate(it, values))
+    return combined(it, iterate(it, values), all_of=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -357,7 +357,9 @@ def _bool(it: Interpreter, x: Any = False) -> Any:
         result = Weak(value if value.dtype == "bool" else ops.not_equal(value, const(0, value.type)))
         it.derived(result, (x,), None)
         return result
-    return truth(it, x, "`bool`")
+    from .branches import condition
+    holds = condition(it, x, "`bool`")
+    return holds if isinstance(holds, bool) else Weak(holds)
 
 
 @means(operator.index)

@@ -19,8 +19,9 @@ from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, cast
 from .attributes import get_attribute
+from .expressions import opposite
 from .iteration import DimRange, Iterator, iterate
-from .operators import BY_FUNCTION, COMPARE, UNARY, binary, compare, contains, truth, unary
+from .operators import BY_FUNCTION, COMPARE, UNARY, binary, compare, contains, unary
 from .python_functions import TABLE, find_builtin, means, python_sorted, python_sum, single_number
 from .values import (
     ArrayRef,
@@ -166,8 +167,8 @@ def _contains(it: Interpreter, container: Any, item: Any) -> bool:
 
 
 @means(operator.not_)
-def _not(it: Interpreter, value: Any) -> bool:
-    return not truth(it, value, "`not`")
+def _not(it: Interpreter, value: Any) -> Any:
+    return opposite(it, value)
 
 
 def _register_operators() -> None:

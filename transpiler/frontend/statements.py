@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import gast
@@ -13,46 +12,57 @@ import numpy as np
 from ..errors import TranspileError, error
 from ..ops.base import RuleError
 from .attributes import set_attribute
+from .branches import (
+    BREAK,
+    CONTINUE,
+    Jump,
+    Mixed,
+    Outcome,
+    condition,
+    emit_raise,
+    execute_if,
+    negated,
+    run_arm,
+    run_rest,
+)
 from .environment import Frame
 from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, load_name, make_closure
 from .guards import Access
 from .iteration import iterate, lazily
 from .operators import BINARY, binary, truth
-from .values import ArrayRef, Instance, Masked, OuterDict, OuterList, is_static, to_python
+from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList, is_static, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """The block ends here: "break", "continue" or "return" with its value."""
-
-    kind: str
-    value: Any = None
-
-
-BREAK, CONTINUE = Jump("break"), Jump("continue")
-
-
-def execute_block(it: Interpreter, nodes: list[Any], frame: Frame) -> Jump | None:
+def execute_block(it: Interpreter, nodes: list[Any], frame: Frame) -> Outcome:
     """Run statements in order until one jumps."""
-    for node in nodes:
-        jump = execute(it, node, frame)
-        if jump is not None:
-            return jump
+    for k, node in enumerate(nodes):
+        rest = nodes[k + 1:]
+        if isinstance(node, gast.If):
+            outcome, is_whole = execute(it, node, frame, rest)      # type: ignore[misc]
+            if is_whole:
+                return outcome
+        else:
+            outcome = execute(it, node, frame)
+        if isinstance(outcome, Mixed) and outcome.falls and rest:
+            return run_rest(it, outcome, rest, frame)
+        if outcome is not None:
+            return outcome
     return None
 
 
-def execute(it: Interpreter, node: Any, frame: Frame) -> Jump | None:
+def execute(it: Interpreter, node: Any, frame: Frame, *rest: list[Any]) -> Outcome:
+    """Run one statement; an `if` is given the statements after it."""
     handler = HANDLERS.get(type(node))
     if handler is None:
         raise error("E110", f"`{_word(node)}` is not supported inside a transpiled function", frame.location(node),
                     help="move it out of the function and pass in what it made")
     it.step(frame, node)
     try:
-        return handler(it, node, frame)
+        return handler(it, node, frame, *rest)
     except RuleError as problem:
         raise problem.at(it.here) from None
     except RecursionError as problem:
@@ -268,13 +278,7 @@ def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
     return Jump("return", None if node.value is None else evaluate(it, node.value, frame))
 
 
-def _if(it: Interpreter, node: gast.If, frame: Frame) -> Jump | None:
-    test = evaluate(it, node.test, frame)
-    it.at(frame.location(node.test))
-    return execute_block(it, node.body if truth(it, test, "this `if`") else node.orelse, frame)
-
-
-def _for(it: Interpreter, node: gast.For, frame: Frame) -> Jump | None:
+def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     values = evaluate(it, node.iter, frame)
     it.at(frame.location(node.iter))
     for value in lazily(it, values):
@@ -287,7 +291,7 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Jump | None:
     return execute_block(it, node.orelse, frame)
 
 
-def _while(it: Interpreter, node: gast.While, frame: Frame) -> Jump | None:
+def _while(it: Interpreter, node: gast.While, frame: Frame) -> Outcome:
     while True:
         test = evaluate(it, node.test, frame)
         it.at(frame.location(node.test))
@@ -316,11 +320,24 @@ def _pass(it: Interpreter, node: Any, frame: Frame) -> None:
 def _assert(it: Interpreter, node: gast.Assert, frame: Frame) -> None:
     test = evaluate(it, node.test, frame)
     it.at(frame.location(node.test))
-    if truth(it, test, "this `assert`"):
+    holds = condition(it, test, "this `assert`")
+    if holds is True:
         return
-    message = evaluate(it, node.msg, frame) if node.msg is not None else None
     at = frame.location(node)
-    raise raised(AssertionError(*([] if message is None else [message])), at)
+
+    def fail() -> Outcome:
+        message = evaluate(it, node.msg, frame) if node.msg is not None else None
+        if isinstance(message, OpaqueText) or not is_static(message):
+            message = "an assertion about run-time values fails"
+        raise raised(AssertionError(*([] if message is None else [message])), at)
+
+    if isinstance(holds, bool):
+        fail()
+    else:
+        arm = run_arm(it, fail)
+        arm.builder.stmts.clear()             # what the message is made of
+        it.at(at)
+        emit_raise(it, negated(holds), arm)
 
 
 def _raise(it: Interpreter, node: gast.Raise, frame: Frame) -> None:
@@ -342,7 +359,7 @@ def _raise(it: Interpreter, node: gast.Raise, frame: Frame) -> None:
     raise raised(value, at)
 
 
-def _try(it: Interpreter, node: gast.Try, frame: Frame) -> Jump | None:
+def _try(it: Interpreter, node: gast.Try, frame: Frame) -> Outcome:
     try:
         jump = _try_body(it, node, frame)
     except TranspileError:
@@ -354,11 +371,13 @@ def _try(it: Interpreter, node: gast.Try, frame: Frame) -> Jump | None:
     return ended if ended is not None else jump
 
 
-def _try_body(it: Interpreter, node: gast.Try, frame: Frame) -> Jump | None:
+def _try_body(it: Interpreter, node: gast.Try, frame: Frame) -> Outcome:
     """An exception that surely happens is caught; one that depends on run-time values leaves the function."""
+    it.catching.append(lambda problem: _handler_of(it, node, problem, frame) is not None)
     try:
         jump = execute_block(it, node.body, frame)
     except TranspileError as problem:
+        it.catching.pop()
         handler = _handler_of(it, node, problem, frame) if is_pythons_own(problem) else None
         if handler is None:
             raise
@@ -373,6 +392,9 @@ def _try_body(it: Interpreter, node: gast.Try, frame: Frame) -> Jump | None:
             owner = frame.owner_of(name) if name is not None else None
             if owner is not None and name is not None:
                 owner.variables.pop(name, None)
+    it.catching.pop()
+    if isinstance(jump, Mixed) and jump.falls and node.orelse:
+        return run_rest(it, jump, node.orelse, frame)
     return jump if jump is not None else execute_block(it, node.orelse, frame)
 
 
@@ -385,7 +407,7 @@ def _handler_of(it: Interpreter, node: gast.Try, problem: TranspileError, frame:
     return None
 
 
-def _with(it: Interpreter, node: gast.With, frame: Frame) -> Jump | None:
+def _with(it: Interpreter, node: gast.With, frame: Frame) -> Outcome:
     for item in node.items:
         manager = evaluate(it, item.context_expr, frame)
         if not isinstance(manager, np.errstate):
@@ -437,9 +459,9 @@ def _import_from(it: Interpreter, node: gast.ImportFrom, frame: Frame) -> None:
         store_name(it, alias.asname or alias.name, value, node, frame)
 
 
-HANDLERS: dict[type, Callable[[Any, Any, Frame], Jump | None]] = {
+HANDLERS: dict[type, Callable[..., Any]] = {
     gast.Expr: _expression, gast.Assign: _assign, gast.AnnAssign: _annotated, gast.AugAssign: _augmented,
-    gast.Delete: _delete, gast.Return: _return, gast.If: _if, gast.For: _for, gast.While: _while,
+    gast.Delete: _delete, gast.Return: _return, gast.If: execute_if, gast.For: _for, gast.While: _while,
     gast.Break: _break, gast.Continue: _continue, gast.Pass: _pass, gast.Global: _pass, gast.Nonlocal: _pass,
     gast.Assert: _assert, gast.Raise: _raise, gast.Try: _try, gast.With: _with, gast.FunctionDef: _function,
     gast.AsyncFunctionDef: _function, gast.Import: _import, gast.ImportFrom: _import_from,

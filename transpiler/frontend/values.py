@@ -93,8 +93,8 @@ class ArrayRef:
     owner: "local", or whose array it is: "argument", "captured", "read-only".
     """
 
-    __slots__ = ("_cached", "base", "is_certain", "known", "layout", "made_at", "owner", "recipe", "serial", "type",
-                 "value", "version", "view")
+    __slots__ = ("_cached", "base", "depends", "is_certain", "known", "layout", "made_at", "owner", "recipe", "serial",
+                 "type", "value", "version", "view")
 
     def __init__(self, value: Value | None = None, *, known: np.ndarray[Any, Any] | None = None,
                  base: ArrayRef | None = None, view: View | None = None, owner: str = "local",
@@ -106,6 +106,7 @@ class ArrayRef:
         self.is_certain = True              # False: NumPy may have made a copy where this is a view
         self.version = 0
         self.made_at = 0                    # the base's version when this view was made
+        self.depends: tuple[tuple[ArrayRef, int], ...] = ()       # arrays that this may be, in what version
         self._cached: tuple[int, Builder, Value] | None = None
         if value is not None:
             self.type = value.type
@@ -162,7 +163,13 @@ class ArrayRef:
         return None if base is None or self.view is None else self.view.read_known(base)
 
     def check_certain(self, writing: bool = False) -> None:
-        """An error where the program depends on whether NumPy made a view or a copy."""
+        """An error where the program depends on whether NumPy made a view or a copy, or on which of two arrays a
+        branch or a loop has left under this name."""
+        root = self.root
+        if root.depends and (writing or any(other.version != version for other, version in root.depends)):
+            raise RuleError("which array this is depends on a branch or a loop that is decided at run time, and one "
+                            "that it may be is written to", code="E123",
+                            help="make it a copy: `b = a.copy()`")
         if not self.is_certain and (writing or self.made_at != self.root.version):
             raise RuleError("whether this reshaped array is a view or a copy depends on its order in memory, and one "
                             "of the two is written to", code="E123",
@@ -273,6 +280,25 @@ class TransformValue:
     fun: Any
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Maybe:
+    """A variable that has a value only where `is_set`, a bool known at run time, is true."""
+
+    value: Any
+    is_set: Value
+
+
+@dataclass(eq=False)
+class Poison:
+    """A variable that has no one value after a branch or in a loop: reading it raises `problem`.
+
+    preds: conditions to make static, if that can be, before giving up.
+    """
+
+    problem: Exception
+    preds: tuple[Any, ...] = ()
 
 
 class OpaqueText(str):

@@ -1,0 +1,520 @@
+"""One value out of two: what a variable is after a branch, or what a loop carries from trip to trip.
+
+A template says what two values have in common:
+
+    Fixed(value)     both are this
+    Slot             numbers or arrays of one type: one run-time value
+    Group            containers of one structure, with a template for each part
+    Option           a variable that only one of them sets
+    Broken           they do not fit together; an error when it is read
+
+`extract` takes the run-time values out of a Python value as the template wants them, `install` makes a Python value
+of such values.  A bool, int or float that Python computed takes the dtype of a NumPy number it meets, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import TranspileError, error
+from ..ir import dims
+from ..ir.build import const
+from ..ir.dims import DimExpr, symbols_of
+from ..ir.nodes import Const, Value, Var
+from ..ir.types import BOOL, Type
+from ..ops.base import RuleError
+from ..ops.spelling import Weak, as_value, cast, describe, python_type
+from .environment import MISSING
+from .values import ArrayRef, Closure, Instance, Maybe, OpaqueText, OuterDict, OuterList, Poison, is_static, type_of
+
+if TYPE_CHECKING:
+    from ..errors import Location
+    from .interpreter import Interpreter
+    from .state import State
+
+
+@dataclass(frozen=True)
+class Fixed:
+    value: Any
+
+
+@dataclass(frozen=True)
+class Slot:
+    """like: "weak" (a Python number), "scalar" (NumPy's) or "array"; pair: which arrays meet here, for aliases."""
+
+    like: str
+    type: Type
+    layout: str = "A"
+    pair: int | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    kind: str
+    cls: Any
+    keys: tuple[Any, ...]
+    children: tuple[Any, ...]
+    pair: int | None = None
+
+
+@dataclass(frozen=True)
+class Option:
+    child: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Broken:
+    problem: TranspileError
+
+
+Template = Fixed | Slot | Group | Option | Broken
+
+
+@dataclass(frozen=True, eq=False)
+class DontCare:
+    """What this was on a way that does not go on."""
+
+    value: Any = MISSING
+
+
+def same_template(a: Template, b: Template) -> bool:
+    """Equality, by identity where values are in it."""
+    match a, b:
+        case Fixed(), Fixed():
+            return a.value is b.value or same_static(a.value, b.value)
+        case Group(), Group():
+            return (a.kind, a.cls, a.keys, a.pair) == (b.kind, b.cls, b.keys, b.pair) and len(a.children) == len(
+                b.children) and all(map(same_template, a.children, b.children))
+        case Option(), Option():
+            return same_template(a.child, b.child)
+        case Broken(), Broken():
+            return True
+        case Slot(), Slot():
+            return a == b
+    return False
+
+
+def same_static(a: Any, b: Any) -> bool:
+    """Two values known while transpiling that no program can tell apart."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (Weak,)):
+        return a.value is b.value
+    if isinstance(a, DimExpr):
+        return bool(a == b)
+    if isinstance(a, Const):
+        return a.type == b.type and repr(a.value) == repr(b.value)
+    if isinstance(a, (bool, int, float, complex, str, bytes, np.generic, np.dtype, range)):
+        return repr(a) == repr(b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same_static, a, b))
+    if isinstance(a, slice):
+        return same_static((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if isinstance(a, Closure):
+        return a.node is b.node and a.frame is b.frame and same_static(a.defaults, b.defaults) and (
+            a.kw_defaults.keys() == b.kw_defaults.keys()
+            and all(same_static(v, b.kw_defaults[k]) for k, v in a.kw_defaults.items()))
+    return False
+
+
+@dataclass(frozen=True)
+class Number:
+    """What a number promotes as."""
+
+    like: str
+    dtype: str
+
+    def __or__(self, other: Number) -> Number:
+        if self.like == other.like == "weak":
+            return Number("weak", max(self.dtype, other.dtype, key=_WEAK.index))
+        parts = [_python_zero(n.dtype) if n.like == "weak" else np.dtype(n.dtype) for n in (self, other)]
+        return Number("scalar", np.result_type(*parts).name)
+
+
+_WEAK = ["bool", "int64", "float64", "complex128"]
+
+
+def _python_zero(dtype: str) -> Any:
+    return (False, 0, 0.0, 0j)[_WEAK.index(dtype)]
+
+
+def number_of(x: Any) -> Number | None:
+    if isinstance(x, Slot):
+        return None if x.type.rank else Number(x.like, x.type.dtype)
+    kind = python_type(x)
+    if kind is not None:
+        return Number("weak", {bool: "bool", int: "int64", float: "float64", complex: "complex128"}[kind])
+    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+        return Number("scalar", x.dtype.name)
+    if isinstance(x, (Var, Const, ArrayRef)) and not x.rank:
+        return Number("scalar", x.dtype)
+    return None
+
+
+class Merger:
+    """Joins the values of two states.  code: of the error for values that do not fit.
+
+    sides: the states, for how often arrays are referred to in them.
+    """
+
+    def __init__(self, it: Interpreter, code: str, where: Location | None, sides: tuple[State | None, State | None],
+                 preds: tuple[Any, ...] = ()) -> None:
+        self.it, self.code, self.where, self.sides, self.preds = it, code, where, sides, preds
+        self.pairs: dict[tuple[Any, Any], int] = {}
+        self.sites: dict[int, int] = {}
+        self.roots: dict[int, tuple[Any, Any]] = {}
+        self.made: dict[int, Any] = {}
+        self.is_exact: dict[int, bool] = {}
+
+    # --- joining -----------------------------------------------------------------------------------------------
+
+    def join(self, a: Any, b: Any, name: str) -> Template:
+        """What two values (or a template and a value) have in common."""
+        if isinstance(a, DontCare):
+            return self.join(a.value, b, name) if _fits(a.value, b) else self.lift(b, name)
+        if isinstance(b, DontCare):
+            return self.join(a, b.value, name) if _fits(b.value, a) else self.lift(a, name)
+        if isinstance(a, Fixed):
+            a = a.value
+        if a is b:
+            return Fixed(b)
+        for x in (a, b):
+            if isinstance(x, Broken):
+                return x
+            if isinstance(x, Poison):
+                return Broken(x.problem)          # type: ignore[arg-type]
+        if any(x is MISSING or isinstance(x, (Maybe, Option)) for x in (a, b)):
+            parts = [x.value if isinstance(x, Maybe) else x.child if isinstance(x, Option) else x for x in (a, b)]
+            parts = [x for x in parts if x is not MISSING]
+            child = self.join(parts[0], parts[1], name) if len(parts) == 2 else self.lift(parts[0], name)
+            return child if isinstance(child, Broken) else Option(child)
+        if same_static(a, b):
+            return Fixed(b)
+        numbers = (number_of(a), number_of(b))
+        if None not in numbers:
+            joined = numbers[0] | numbers[1]      # type: ignore[operator]
+            return Slot(joined.like, Type(joined.dtype))
+        if _is_array(a) and _is_array(b):
+            return self._join_arrays(a, b, name)
+        if isinstance(a, Group) or _kind(a) is not None:
+            return self._join_groups(a, b, name)
+        return self._broken(a, b, name)
+
+    def lift(self, x: Any, name: str) -> Template:
+        """A template for a value that has no counterpart."""
+        if isinstance(x, (Fixed, Slot, Group, Option, Broken)):
+            return x
+        if isinstance(x, Poison):
+            return Broken(x.problem)              # type: ignore[arg-type]
+        if isinstance(x, Maybe):
+            return Option(self.lift(x.value, name))
+        if is_static(x) and not isinstance(x, (ArrayRef, list, dict)):
+            return Fixed(x)
+        number = number_of(x)
+        if number is not None:
+            return Slot(number.like, Type(number.dtype))
+        if isinstance(x, ArrayRef):
+            return Slot("array", x.type, x.layout, self._pair(x, None))
+        kind = _kind(x)
+        if kind is None:
+            return Fixed(x)
+        keys, parts = _parts(x)
+        children = tuple(self.lift(p, name) for p in parts)
+        broken = next((c for c in children if isinstance(c, Broken)), None)
+        pair = None if kind == "tuple" else self._pair(x, None)
+        return broken if broken is not None else Group(kind, type_of(x), keys, children, pair)
+
+    def _join_arrays(self, a: Any, b: Any, name: str) -> Template:
+        left, right = a.type, b.type
+        if left.rank != right.rank or not all(self._same_size(x, y) for x, y in zip(left.shape, right.shape)):
+            return self._broken(a, b, name)
+        dtype = left.dtype if left.dtype == right.dtype else np.result_type(left.numpy, right.numpy).name
+        layout = a.layout if a.layout == b.layout else "A"
+        return Slot("array", Type(dtype, left.shape), layout, self._pair(a, b))
+
+    def _same_size(self, a: Any, b: Any) -> bool:
+        if a == b:
+            return True
+        known = self.it.assumptions
+        return known.decidable(a) and known.decidable(b) and known.are_equal(a, b)
+
+    def _join_groups(self, a: Any, b: Any, name: str) -> Template:
+        if _kind(b) is None:
+            return self._broken(a, b, name)
+        mine = (a.kind, a.cls, a.keys) if isinstance(a, Group) else (_kind(a), type_of(a), _parts(a)[0])
+        left = a.children if isinstance(a, Group) else _parts(a)[1]
+        keys, right = _parts(b)
+        if mine != (_kind(b), type_of(b), keys) or len(left) != len(right):
+            return self._broken(a, b, name)
+        children = tuple(self.join(x, y, name) for x, y in zip(left, right))
+        broken = next((c for c in children if isinstance(c, Broken)), None)
+        if broken is not None:
+            return broken
+        if any(isinstance(c, Option) for c in children):
+            return self._broken(a, b, name)
+        if mine[0] == "tuple":
+            if all(isinstance(c, Fixed) for c in children):
+                return Fixed(b)
+            return Group("tuple", mine[1], keys, children)
+        return Group(mine[0], mine[1], keys, children, self._pair(a, b))     # type: ignore[arg-type]
+
+    def _broken(self, a: Any, b: Any, name: str) -> Broken:
+        what = "after this branch" if self.code == "E121" else "in this loop"
+        message = (f"`{name}` may be {_described(a)} or {_described(b)} {what}" if self.code == "E121" else
+                   f"`{name}` begins as {_described(a)} and becomes {_described(b)} {what}")
+        label = "decided when the function runs" if self.code == "E121" else "the loop runs when the function runs"
+        return Broken(error(self.code, message, self.where, label=label))
+
+    # --- aliases -----------------------------------------------------------------------------------------------
+
+    def _pair(self, a: Any, b: Any) -> int:
+        """A number for the two things that meet here; all places where the same two meet share it."""
+        key = tuple(("pair", x.pair) if isinstance(x, (Slot, Group)) else id(x) for x in (a, b))
+        number = self.pairs.setdefault(key, len(self.pairs))       # type: ignore[arg-type]
+        self.sites[number] = self.sites.get(number, 0) + 1
+        self.roots[number] = (a, b)
+        return number
+
+    def decide_aliases(self) -> None:
+        """Which merged arrays are new ones to all intents: whatever refers to the old ones refers to the new ones."""
+        for number, things in self.roots.items():
+            exact = True
+            for x, side in zip(things, self.sides):
+                if x is None or side is None or isinstance(x, (Slot, Group)):
+                    continue
+                root = x.root if isinstance(x, ArrayRef) else x
+                count = side.references.get(id(root), 0)
+                exact = exact and count <= self.sites[number]
+            self.is_exact[number] = exact
+
+    # --- values ------------------------------------------------------------------------------------------------
+
+    def extract(self, template: Template, x: Any, side: int) -> Iterator[Value | None]:
+        """The run-time values in x, as the template wants them; None where any will do."""
+        yield from self._extract(template, x, set())
+
+    def _extract(self, template: Template, x: Any, done: set[int]) -> Iterator[Value | None]:
+        if isinstance(x, DontCare):
+            x = x.value if x.value is not MISSING and _conforms(template, x.value) else x
+        match template:
+            case Slot():
+                if template.pair is not None:
+                    if template.pair in done:
+                        return
+                    done.add(template.pair)
+                yield None if isinstance(x, DontCare) else _held(template, x)
+            case Option():
+                if x is MISSING or isinstance(x, DontCare):
+                    yield Const(False, BOOL)
+                    x = DontCare()
+                elif isinstance(x, Maybe):
+                    yield x.is_set
+                    x = x.value
+                else:
+                    yield Const(True, BOOL)
+                yield from self._extract(template.child, x, done)
+            case Group():
+                parts = [x] * len(template.children) if isinstance(x, DontCare) else _parts(x)[1]
+                if template.pair is not None:
+                    if template.pair in done:
+                        return
+                    done.add(template.pair)
+                for child, part in zip(template.children, parts):
+                    yield from self._extract(child, part, done)
+
+    def slots(self, template: Template, done: set[int] | None = None) -> Iterator[Type]:
+        """Types of the run-time values, in the same order."""
+        done = set() if done is None else done
+        match template:
+            case Slot() | Group() if template.pair is not None and template.pair in done:
+                return
+            case Slot():
+                if template.pair is not None:
+                    done.add(template.pair)
+                yield template.type
+            case Option():
+                yield BOOL
+                yield from self.slots(template.child, done)
+            case Group():
+                if template.pair is not None:
+                    done.add(template.pair)
+                for child in template.children:
+                    yield from self.slots(child, done)
+
+    def install(self, template: Template, values: Iterator[Value], name: str) -> Any:
+        """The value again."""
+        match template:
+            case Fixed():
+                return template.value
+            case Broken():
+                return Poison(template.problem, self.preds)
+            case Option():
+                is_set = next(values)
+                value = self.install(template.child, values, name)
+                if isinstance(is_set, Const):
+                    return value if is_set.value else MISSING
+                return Maybe(value, is_set)
+            case Slot():
+                if template.pair is not None and template.pair in self.made:
+                    return self.made[template.pair]
+                value = next(values)
+                if template.like == "weak":
+                    return Weak(value)
+                if template.like == "scalar" or template.pair is None:
+                    return value
+                made: Any = ArrayRef(value, layout=template.layout, owner=self._owner(template.pair))
+                self.made[template.pair] = made
+                return made
+            case Group():
+                if template.pair is not None and template.pair in self.made:
+                    return self.made[template.pair]
+                parts = [self.install(c, values, name) for c in template.children]
+                made = _make(template, parts)
+                if template.pair is not None:
+                    if not self.is_exact.get(template.pair, True):
+                        return Poison(error("E123", f"which {template.kind} `{name}` is depends on a branch or a loop "
+                                            "that is decided at run time", self.where, help="make a copy in each case"),
+                                      self.preds)
+                    self.made[template.pair] = made
+                return made
+        raise AssertionError(template)
+
+    def _owner(self, pair: int | None) -> str:
+        owners = [x.root.owner for x in self.roots.get(pair or 0, ()) if isinstance(x, ArrayRef)]
+        return next((o for o in owners if o != "local"), "local")
+
+    def finish(self) -> None:
+        """After everything is installed: arrays that may be others remember which."""
+        for number, made in self.made.items():
+            if isinstance(made, ArrayRef) and not self.is_exact.get(number, True):
+                roots = [x.root for x in self.roots[number] if isinstance(x, ArrayRef)]
+                made.depends = tuple((root, root.version) for root in roots)
+
+
+def _is_array(x: Any) -> bool:
+    return (isinstance(x, ArrayRef) and x.rank > 0) or (isinstance(x, Slot) and x.type.rank > 0)
+
+
+def _kind(x: Any) -> str | None:
+    if isinstance(x, tuple):
+        return "tuple"
+    if isinstance(x, list):
+        return "list"
+    if isinstance(x, dict):
+        return "dict"
+    return "object" if isinstance(x, Instance) else None
+
+
+def _parts(x: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    if isinstance(x, Instance):
+        return tuple(x.fields), list(x.fields.values())
+    if isinstance(x, dict):
+        return tuple(x), list(x.values())
+    return (), list(x)
+
+
+def _make(template: Group, parts: list[Any]) -> Any:
+    match template.kind:
+        case "tuple":
+            return template.cls._make(parts) if hasattr(template.cls, "_make") else tuple(parts)
+        case "list":
+            return parts
+        case "dict":
+            return dict(zip(template.keys, parts))
+    return Instance(template.cls, dict(zip(template.keys, parts)))
+
+
+def _held(template: Slot, x: Any) -> Value:
+    """A number or an array as an IR value of the slot's type."""
+    if isinstance(x, ArrayRef):
+        value = x.read()
+    elif template.like == "weak" or isinstance(x, (Var, Const)):
+        value = as_value(x)
+    else:
+        value = as_value(x, template.type.dtype) if python_type(x) is not None else as_value(x)
+    value = cast(value, template.type.dtype)
+    if value.type != template.type:
+        raise RuleError(f"expected {template.type}, found {describe(value)}", code="E121", kind=TypeError)
+    return value
+
+
+def _conforms(template: Template, x: Any) -> bool:
+    """Whether x can stand where the template is."""
+    match template:
+        case Fixed():
+            return True
+        case Slot():
+            number = number_of(x)
+            if number is not None:
+                return not template.type.rank and (number | Number(template.like, template.type.dtype)) == Number(
+                    template.like, template.type.dtype)
+            return isinstance(x, ArrayRef) and x.type == template.type
+        case Option():
+            return x is MISSING or _conforms(template.child, x.value if isinstance(x, Maybe) else x)
+        case Group():
+            if _kind(x) != template.kind or type_of(x) is not template.cls:
+                return False
+            keys, parts = _parts(x)
+            return keys == template.keys and len(parts) == len(template.children) and all(
+                map(_conforms, template.children, parts))
+    return False
+
+
+def _fits(old: Any, new: Any) -> bool:
+    """Whether a value nobody will see can be used as it is in the place of another."""
+    if old is MISSING or isinstance(old, (Maybe, Poison)) or isinstance(new, (Maybe, Poison)):
+        return False
+    a, b = number_of(old), number_of(new)
+    if a is not None and b is not None:
+        return (a | b) == b
+    return old is new or (isinstance(old, ArrayRef) and isinstance(new, ArrayRef) and old.type == new.type)
+
+
+def _described(x: Any) -> str:
+    if isinstance(x, Slot):
+        return f"an array {x.type}" if x.type.rank else "a number"
+    if isinstance(x, Group):
+        return f"a {x.cls.__name__}"
+    if isinstance(x, ArrayRef):
+        return f"an array {x.type}"
+    if number_of(x) is not None:
+        return "a number"
+    if _kind(x) in ("tuple", "list"):
+        return f"a {type_of(x).__name__} of {len(x)}"
+    if isinstance(x, Instance):
+        return f"a {x.cls.__name__}"
+    return repr(x) if isinstance(x, str) or x is None else f"a {type_of(x).__name__}"
+
+
+def placeholder(type: Type) -> Value:
+    """Any value of the type."""
+    return const(0, type)
+
+
+def sizes_in_scope(type: Type, allowed: Callable[[str], bool]) -> bool:
+    return all(allowed(name) for d in type.shape for name in symbols_of(d))
+
+
+__all__ = [
+    "Broken",
+    "DontCare",
+    "Fixed",
+    "Group",
+    "Merger",
+    "OpaqueText",
+    "Option",
+    "OuterDict",
+    "OuterList",
+    "Slot",
+    "Template",
+    "dims",
+    "placeholder",
+    "same_static",
+    "same_template",
+]
