@@ -7,7 +7,6 @@ dtype, rank, layout and which sizes are 0 or 1, and every static value.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from .transpiler.ir.types import Type
 
 DTYPES = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
           "complex64", "complex128"}
+CONSTANTS = {str, bytes, bool, int, float, complex, type(None), type(Ellipsis), range, frozenset}
 SIZE_NAMES = ("n", "m", "k", "p", "q", "r", "s")
 PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
@@ -40,20 +40,35 @@ class Described:
     has_arrays: bool = False
 
 
-def describe(args: Sequence[Any], kwargs: dict[str, Any], signature: inspect.Signature | None = None) -> Described:
-    """Take the arguments apart.  TranspileError (TypeError) for dtypes that have no meaning here."""
-    names = _names(args, signature)
+@dataclass(frozen=True)
+class Static:
+    """Arguments that are known while compiling, by position (from the end, too) and by name."""
+
+    numbers: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def has(self, number: int, name: str, count: int) -> bool:
+        return name in self.names or number in self.numbers or number - count in self.numbers
+
+
+NOTHING_STATIC = Static()
+
+
+def describe(args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[str] = (),
+             static: Static = NOTHING_STATIC) -> Described:
+    """Take the arguments apart; `parameters` are the names of the positional ones.
+
+    TranspileError: TypeError for dtypes and array classes that have no meaning here, ValueError for static arguments
+    that cannot be hashed.
+    """
+    names = [*parameters[:len(args)], *(f"argument {k}" for k in range(len(parameters), len(args)))]
     maker = _Maker()
-    new_args = tuple(maker.visit(arg, name) for arg, name in zip(args, names, strict=True))
-    new_kwargs = {name: maker.visit(arg, name) for name, arg in kwargs.items()}
+    new_args = tuple(maker.static(arg, name) if static.has(k, name, len(args)) else maker.visit(arg, name)
+                     for k, (arg, name) in enumerate(zip(args, names, strict=True)))
+    new_kwargs = {name: maker.static(arg, name) if name in static.names else maker.visit(arg, name)
+                  for name, arg in kwargs.items()}
     return Described(new_args, new_kwargs, maker.leaves, maker.values,
                      (tuple(maker.key), tuple(kwargs), len(args)), maker.has_arrays)
-
-
-def _names(args: Sequence[Any], signature: inspect.Signature | None) -> list[str]:
-    known = [p.name for p in signature.parameters.values()
-             if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)] if signature else []
-    return (known + [f"argument {k}" for k in range(len(known), len(args))])[:len(args)]
 
 
 class _Maker:
@@ -89,6 +104,17 @@ class _Maker:
         self.key.append(_static_key(x))
         return x
 
+    def static(self, x: Any, name: str) -> Any:
+        """An argument that the user says is known while compiling."""
+        try:
+            hash(x)
+        except TypeError:
+            raise error("E307", f"{name} is static, but a {type(x).__name__} cannot be hashed", None,
+                        help="pass a tuple or a frozen object, or leave it out of static_argnums",
+                        kind=ValueError) from None
+        self.key.append(("static", _static_key(x)))
+        return x
+
     def _leaf(self, leaf: Leaf, value: Any, key: Any) -> Leaf:
         self.leaves.append(leaf)
         self.values.append(value)
@@ -96,14 +122,24 @@ class _Maker:
         return leaf
 
     def _array(self, x: np.ndarray[Any, Any], name: str) -> Leaf:
-        if type(x) is Array:
-            self.has_arrays = True
-            x = x.view(np.ndarray)
+        if type(x) is not np.ndarray:
+            x = self._as_ndarray(x, name)
         dtype = self._dtype(x.dtype, name)
+        if not x.flags.aligned:
+            x = x.copy("K")
         shape = tuple(d if d < 2 else symbol(next(self._sizes)) for d in x.shape)
         pattern = tuple(d if d < 2 else -1 for d in x.shape)
         return self._leaf(Leaf(Type(dtype, shape), False, x), x,
                           ("array", dtype, pattern, layout(x), x.flags.writeable))
+
+    def _as_ndarray(self, x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+        """The elements of an array of another class, where arithmetic on it means the same."""
+        if type(x) is Array:
+            self.has_arrays = True
+        elif not isinstance(x, np.memmap):
+            raise error("E307", f"{name} is a {type(x).__module__}.{type(x).__qualname__}, whose arithmetic is its own",
+                        None, help="pass a plain array: numpy.asarray(x)", kind=TypeError)
+        return x.view(np.ndarray)
 
     @staticmethod
     def _dtype(dtype: np.dtype[Any], name: str) -> str:
@@ -117,7 +153,8 @@ def _like(x: dict[Any, Any], parts: dict[Any, Any]) -> Any:
     if type(x) is dict:
         return parts
     made = type(x).__new__(type(x))
-    dict.update(made, parts)
+    for key, part in parts.items():
+        made[key] = part
     return made
 
 
@@ -127,12 +164,28 @@ def layout(x: np.ndarray[Any, Any]) -> str:
 
 
 def _static_key(x: Any) -> Any:
-    """A hashable stand-in: equal means the same static value."""
-    try:
-        hash(x)
-    except TypeError:
-        return ("object", id(x))
-    return (type(x), x)
+    """A hashable stand-in: equal means the same static value.  Objects of people's own classes are themselves alone,
+    because what they call equal may differ in what the function reads."""
+    if type(x) in CONSTANTS or isinstance(x, (type, np.dtype)):
+        return (type(x), x)
+    if isinstance(x, tuple):
+        return (type(x), *map(_static_key, x))
+    if dataclasses.is_dataclass(x):
+        return (type(x), *(_static_key(getattr(x, field.name)) for field in dataclasses.fields(x)))
+    return _Same(x)
+
+
+class _Same:
+    """Equal for the same object alone, which is kept alive."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __hash__(self) -> int:
+        return id(self.x)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.x is other.x
 
 
 def _size_names() -> Iterator[str]:
@@ -142,15 +195,3 @@ def _size_names() -> Iterator[str]:
         for name in SIZE_NAMES:
             yield f"{name}{count}"
         count += 1
-
-
-def sizes_of(leaves: Sequence[Leaf], values: Sequence[Any]) -> dict[str, int]:
-    """The actual sizes of the symbols in the leaves' types; int leaves are not among them."""
-    found: dict[str, int] = {}
-    for leaf, value in zip(leaves, values, strict=True):
-        if leaf.type.shape:
-            found.update((str(d), s) for d, s in zip(leaf.type.shape, value.shape, strict=True)
-                         if not isinstance(d, int))
-    return found
-
-

@@ -11,8 +11,10 @@ without, with one warning.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
+import linecache
 import os
 import platform
 import shutil
@@ -35,15 +37,23 @@ FORMAT = 1          # of what is stored: counts up when an older gradsmith's fil
 
 @dataclass
 class Account:
-    """What the cache did in this process."""
+    """What the cache did in this process.
+
+    hits, misses: generated modules that were on disk, or were written.  loaded, compiled: machine code from the disk,
+    or from the compiler.  reasons: of the misses.  problem: why the disk is not used.
+    """
 
     hits: int = 0
     misses: int = 0
+    loaded: int = 0
+    compiled: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    problem: str | None = None          # why the disk is not used
+    problem: str | None = None
 
     def __str__(self) -> str:
-        lines = [f"folder: {folder()}", f"generated modules found: {self.hits}, written: {self.misses}"]
+        lines = [f"folder: {folder()}",
+                 f"generated modules found: {self.hits}, written: {self.misses}",
+                 f"machine code loaded: {self.loaded}, compiled: {self.compiled}"]
         lines += [f"  {count} x {reason}" for reason, count in self.reasons.most_common()]
         if self.problem:
             lines.append(f"disk not used: {self.problem}")
@@ -60,29 +70,40 @@ def folder() -> Path:
     return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("gradsmith", appauthor=False))
 
 
+@functools.cache
 def versions() -> str:
-    """Everything besides its text that decides what a generated module compiles to."""
+    """Everything besides its text that decides what a generated module compiles to; our own kernels among it."""
     from . import __version__
-    return "\n".join([str(FORMAT), __version__, numba.__version__, llvmlite.__version__, np.__version__,
-                      platform.python_version(), platform.machine(), sys.platform])
+    kernels = hashlib.sha256()
+    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
+        kernels.update(path.read_bytes())
+    return "\n".join([str(FORMAT), __version__, kernels.hexdigest(), numba.__version__, llvmlite.__version__,
+                      np.__version__, platform.python_version(), platform.machine(), sys.platform])
 
 
-def key_of(text: str) -> str:
-    return hashlib.sha256(f"{versions()}\n{text}".encode()).hexdigest()[:32]
+def key_of(text: str, signature: str) -> str:
+    return hashlib.sha256(f"{versions()}\n{signature}\n{text}".encode()).hexdigest()[:32]
 
 
-def load(text: str, name: str, reason: str) -> ModuleType:
-    """The module whose source is `text`, through the disk where that works; `name` is the file's stem."""
-    key = key_of(text)
+def load(text: str, name: str, reason: str, signature: str = "") -> ModuleType:
+    """The module whose source is `text`, through the disk where that works; `name` is the file's stem.
+
+    signature: the types that it is compiled for.  Each has a folder of its own, because Numba's index of several can
+    mix them up when two processes write it at once.
+    """
+    key = key_of(text, signature)
     module_name = f"gradsmith_generated.{key}.{name}"
     with _lock:
         known = sys.modules.get(module_name)
         if known is not None:
             return known
         path = _stored(text, name, key, reason)
-        if path is None:
-            return _in_memory(text, name, module_name)
-        return _import(path, module_name)
+        if path is not None:
+            try:
+                return _import(path, module_name)
+            except (OSError, RuntimeError) as problem:      # gone in between; Numba raises RuntimeError for that
+                without(problem)
+        return _in_memory(text, module_name)
 
 
 def _stored(text: str, name: str, key: str, reason: str) -> Path | None:
@@ -90,35 +111,58 @@ def _stored(text: str, name: str, key: str, reason: str) -> Path | None:
     place = folder() / f"v{FORMAT}" / key[:2] / key
     path = place / f"{name}.py"
     try:
-        if path.is_file() and path.read_text() == text:
+        _make_private(place.parent.parent)
+        if _holds(path, text):
             account.hits += 1
-            return path if _can_write(place) else None
-        place.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.chmod(folder(), 0o700)
-        handle, temporary = tempfile.mkstemp(dir=place, prefix=".", suffix=".py")
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except (OSError, UnicodeDecodeError) as error:
-        _without(error)
+        else:
+            place.mkdir(parents=True, exist_ok=True)
+            _write(path, text)
+            account.misses += 1
+            account.reasons[reason] += 1
+        if not os.access(place, os.W_OK):                   # Numba writes beside the module
+            raise PermissionError(f"{place} cannot be written")
+    except OSError as problem:
+        without(problem)
         return None
-    account.misses += 1
-    account.reasons[reason] += 1
     return path
 
 
-def _can_write(place: Path) -> bool:
-    """Numba writes its index beside the module even when it finds it there already."""
-    if os.access(place, os.W_OK):
-        return True
-    _without(PermissionError(f"{place} cannot be written"))
-    return False
+def _make_private(place: Path) -> None:
+    """The folder of this version, for its owner alone: what lies there is run.  PermissionError where others may
+    write."""
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    place.mkdir(exist_ok=True, mode=0o700)
+    found = place.stat()
+    if hasattr(os, "getuid") and found.st_mode & 0o077:
+        if found.st_uid != os.getuid():
+            raise PermissionError(f"{place} belongs to somebody else and is open to others")
+        place.chmod(0o700)
 
 
-def _without(error: Exception) -> None:
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except FileNotFoundError:
+        return False
+
+
+def _write(path: Path, text: str) -> None:
+    """All of the file or nothing, whoever else writes it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode())
+        os.replace(temporary, path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def without(problem: Exception) -> None:
+    """Say once that the disk is not used, and why."""
     if account.problem is None:
-        account.problem = f"{type(error).__name__}: {error}"
-        warnings.warn(f"gradsmith works without its cache: {error}", RuntimeWarning, stacklevel=2)
+        account.problem = f"{type(problem).__name__}: {problem}"
+        warnings.warn(f"gradsmith works without its cache: {problem}", RuntimeWarning, stacklevel=2)
 
 
 def _import(path: Path, module_name: str) -> ModuleType:
@@ -134,28 +178,32 @@ def _import(path: Path, module_name: str) -> ModuleType:
     return module
 
 
-def _in_memory(text: str, name: str, module_name: str) -> ModuleType:
+def _in_memory(text: str, module_name: str) -> ModuleType:
     """Without the disk: the same functions, compiled anew in every process."""
     module = ModuleType(module_name)
-    module.__file__ = f"<gradsmith {name}>"
-    import linecache
+    module.__file__ = f"<{module_name}>"
     linecache.cache[module.__file__] = (len(text), None, text.splitlines(keepends=True), module.__file__)
     code = compile(text.replace("cache=True, ", ""), module.__file__, "exec")
-    exec(code, module.__dict__)  # the text is our own
     sys.modules[module_name] = module
+    exec(code, module.__dict__)  # the text is our own
     return module
+
+
+def _ours() -> list[Path]:
+    """The folders that this and older versions made, and nothing else that the user may keep beside them."""
+    return [p for p in folder().glob("v*") if p.name[1:].isdigit()] if folder().is_dir() else []
 
 
 def size() -> tuple[int, int]:
     """Number of files and bytes in the cache folder."""
-    files = [p for p in folder().rglob("*") if p.is_file()] if folder().is_dir() else []
+    files = [p for child in _ours() for p in child.rglob("*") if p.is_file()]
     return len(files), sum(p.stat().st_size for p in files)
 
 
 def clear() -> int:
     """Remove what this and older versions stored; return the number of files."""
     count, _ = size()
-    for child in folder().glob("v*"):
+    for child in _ours():
         shutil.rmtree(child, ignore_errors=True)
     return count
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import config, typeof, types
 from numba.core.caching import NullCache
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.numpy_support import from_dtype
@@ -21,6 +20,7 @@ from numba.np.numpy_support import from_dtype
 from . import numba_array  # noqa: F401  (tells Numba what an Array is)
 from .arguments import layout
 from .kernels.guard import Miss
+from .machine_code import MachineCode
 from .transpiler import ops
 from .transpiler.frontend.values import Leaf
 
@@ -30,6 +30,13 @@ class EntryTable(CPUDispatcher):  # type: ignore[misc]
 
     def _compile_for_args(self, *args: Any, **kwargs: Any) -> Any:
         raise Miss
+
+    def typeof_pyval(self, val: Any) -> Any:
+        """Numba asks here for what its C code does not know.  Its cache of the answers takes arrays of the other byte
+        order for unaligned ones, so neither may get into it."""
+        if isinstance(val, np.ndarray) and not (val.flags.aligned and val.dtype.isnative):
+            raise Miss
+        return super().typeof_pyval(val)
 
     def put(self, compiled: Any) -> None:
         """Register a compile result under its signature; the newest wins."""
@@ -49,18 +56,35 @@ def numba_type(leaf: Leaf, value: Any) -> types.Type:
     return scalar
 
 
-def compile_entry(entry: Any, signature: Sequence[types.Type]) -> Any:
-    """Compile (or load from Numba's cache) the dispatcher `entry` for the signature; its compile result.
+@functools.lru_cache(maxsize=4096)
+def compile_entry(entry: Any, signature: tuple[types.Type, ...]) -> EntryTable | PlainTable:
+    """The function of a generated module, compiled (or its machine code loaded) for this signature alone.
 
-    The wrapper for C callers is left out: nobody calls through it, and it takes a tenth of the time.
+    Functions that came to the same module share what this returns.  The wrapper for C callers is left out: nobody
+    calls through it, and it takes a tenth of the time.
     """
     load_registries()
-    options = {**entry.targetoptions, "no_cfunc_wrapper": True}
-    dispatcher = CPUDispatcher(entry.py_func, targetoptions=options)
+    if config.DISABLE_JIT:
+        return PlainTable(entry, signature)
+    dispatcher = CPUDispatcher(entry.py_func, targetoptions={**entry.targetoptions, "no_cfunc_wrapper": True})
     if not isinstance(entry._cache, NullCache):
-        dispatcher.enable_caching()
-    dispatcher.compile(tuple(signature))
-    return dispatcher.overloads[tuple(signature)]
+        dispatcher._cache = MachineCode(entry.py_func)
+    dispatcher.compile(signature)
+    table = EntryTable(entry.py_func, targetoptions={"nopython": True, "nogil": True, "error_model": "numpy"})
+    table.put(dispatcher.overloads[signature])
+    return table
+
+
+class PlainTable:
+    """The same in plain Python, for debuggers (`NUMBA_DISABLE_JIT=1`)."""
+
+    def __init__(self, function: Any, signature: tuple[types.Type, ...]) -> None:
+        self.function, self.overloads = function, {signature: function}
+
+    def __call__(self, *args: Any) -> Any:
+        if tuple(map(typeof, args)) not in self.overloads:
+            raise Miss
+        return self.function(*args)
 
 
 @functools.cache

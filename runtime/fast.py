@@ -1,8 +1,19 @@
 """The quick way into a specialisation, for calls like the one it was made for.
 
-`fast_path(spec)` gives a callable on the user's positional arguments that raises `Miss` whenever the specialisation
-may not serve.  Where nothing stands between the user's arguments and the compiled entry, it is Numba's C dispatcher
-itself.
+`fast_path(spec)` writes a Python function of the user's positional arguments that raises `Miss` whenever the
+specialisation may not serve:
+
+    def call(a, b):
+        try:
+            c0 = r0['w']                                    # captures are read now
+            served = type(a) is k0 and r1['f'] is g0        # kinds of numbers, static values from outside
+        except (LookupError, AttributeError, ValueError, TypeError):
+            raise Miss from None
+        if served:
+            return finish(entry(a, b, c0))
+        raise Miss
+
+Where nothing needs to be checked, it is the compiled entry itself: Numba's dispatcher, in C.
 """
 
 from __future__ import annotations
@@ -14,148 +25,163 @@ import numpy as np
 import optree
 
 from .array import Array, captured
-from .compile import EntryTable
 from .kernels.guard import Miss
 from .parallel import adaptive
-from .specialise import Specialisation, result_form
-from .transpiler.frontend.guards import StaticGuard
+from .specialise import Specialisation, result_form, same_value
+from .transpiler.frontend.guards import Access, StaticGuard
 from .transpiler.frontend.trees import rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.nodes import Block, For
 
-_MISSING = object()
-_WIDE = {"float64", "complex128", "int64", "bool"}
 _TREES = (tuple, list, dict)
+_CONSTANTS = (str, int, float, complex, bool, bytes, type(None))
 
 
 def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] | None:
-    """None where only the slow path can serve (keyword arguments, objects as arguments).
+    """None where only the slow path can serve (objects as arguments).
 
     arrays: a path that also takes Arrays, and returns Arrays if there are any; without, those miss.
     """
-    described = spec.described
-    if described.kwargs:
+    args = spec.described.args
+    if spec.described.kwargs or not _is_plain_tree(args):
         return None
-    table = new_table(spec)
-    arguments = _arguments(spec)
-    if arguments is None:
-        return None
-    checks = _checks(spec.trace.static_guards)
-    captures = [_getter(c.get) for c in spec.trace.captures]
+    entry: Callable[..., Any] = spec.entry
+    if _has_loops(spec.func.body):
+        entry = adaptive(entry, spec.parallel_entry)
     finish = _finish(spec, spec.converters)
-    call: Callable[..., Any] = table
-    if _has_parallel_loops(spec.func.body) and all(isinstance(a, Leaf) for a in described.args):
-        call = adaptive(table, lambda: _parallel_table(spec), tuple(described.values))
     if arrays or spec.captures_arrays():
-        call = _with_arrays(call, finish, _finish(spec, spec.array_converters), spec.captures_arrays())
-        return call if arguments is _PLAIN and not checks and not captures else _guarded(
-            call, arguments, checks, captures, None)
-    if arguments is _PLAIN and not checks and not captures:
-        return call if finish is None else _finished(call, finish)
-    return _guarded(call, arguments, checks, captures, finish)
+        entry = _with_arrays(entry, finish, _finish(spec, spec.array_converters), spec.captures_arrays())
+        finish = None
+    writer = _Writer(spec)
+    if all(isinstance(a, Leaf) for a in args) and not spec.trace.static_args:
+        return writer.path(entry, finish, flatten=None)
+    return writer.path(entry, finish, flatten=_flattener(spec))
 
 
-def _parallel_table(spec: Specialisation) -> EntryTable | None:
-    compiled = spec.parallel_entry()
-    return None if compiled is None else new_table(spec, compiled)
-
-
-def _has_parallel_loops(block: Block) -> bool:
+def _has_loops(block: Block) -> bool:
     """Whether a loop may run in parallel; those that could with scratch arrays of their own are told by a second
     lowering only, so any outer loop counts."""
     return any(isinstance(s, For) for s in block.stmts)
 
 
-def new_table(spec: Specialisation, compiled: Any = None) -> EntryTable:
-    """A dispatcher that holds one compiled version of this specialisation alone."""
-    table = EntryTable(spec.entry.py_func, targetoptions={"nopython": True, "nogil": True, "error_model": "numpy"})
-    table.put(spec.compiled if compiled is None else compiled)
-    return table
-
-
-def is_direct(path: Callable[..., Any] | None) -> bool:
-    return isinstance(path, EntryTable)
-
-
-# ---------------------------------------------------------------------------------------------------------------
-
-
-def _PLAIN(args: Sequence[Any]) -> Sequence[Any]:
-    return args
-
-
-def _arguments(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-    """From positional arguments to flat leaves, raising Miss for another tree, other static parts or other kinds of
-    Python number than those that were traced."""
-    described = spec.described
-    args, known = described.args, {id(leaf): value for leaf, value in spec.trace.static_args}
-    kinds = [(k, type(v)) for k, (leaf, v) in enumerate(zip(described.leaves, described.values))
-             if not leaf.type.shape and _kind_matters(spec)]
-    if all(isinstance(a, Leaf) for a in args) and not known:
-        return _PLAIN if not kinds else _kinds_checked(kinds, len(args))
-    if not _is_plain_tree(args):
-        return None
-    _, tree = optree.tree_flatten(described.args, none_is_leaf=True)
-    found, _ = optree.tree_flatten(described.args, none_is_leaf=True)
-    place = {id(leaf): k for k, leaf in enumerate(described.leaves)}
-    statics = [(k, x) for k, x in enumerate(found) if not isinstance(x, Leaf)]
-    statics += [(k, known[id(x)]) for k, x in enumerate(found) if isinstance(x, Leaf) and id(x) in known]
-    order = sorted((place[id(x)], k) for k, x in enumerate(found) if isinstance(x, Leaf) and id(x) not in known)
-    picks = [k for _, k in order]
-    by_position = {place[id(x)]: k for k, x in enumerate(found) if isinstance(x, Leaf)}
-    kinds = [(by_position[k], kind) for k, kind in kinds]
-
-    def flatten(args: Sequence[Any]) -> Sequence[Any]:
-        leaves, actual = optree.tree_flatten(args, none_is_leaf=True)
-        if actual != tree:
-            raise Miss
-        for k, expected in statics:
-            value = leaves[k]
-            if value is not expected and (type(value) is not type(expected) or value != expected):
-                raise Miss
-        for k, kind in kinds:
-            if type(leaves[k]) is not kind and not _is_same_kind(leaves[k], kind):
-                raise Miss
-        return [leaves[k] for k in picks]
-
-    return flatten
-
-
-def _kind_matters(spec: Specialisation) -> bool:
-    """Whether Python's numbers and NumPy's promote differently somewhere in this function."""
-    types = {v.type.dtype for p in spec.trace.func.params for v in (p,)}
-    types |= {t.type.dtype for s in spec.trace.func.body.stmts for t in s.targets}
-    return not types <= _WIDE
-
-
-def _kinds_checked(kinds: Sequence[tuple[int, type]], count: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    def same(args: Sequence[Any]) -> Sequence[Any]:
-        if len(args) != count:
-            raise Miss
-        for k, kind in kinds:
-            if type(args[k]) is not kind and not _is_same_kind(args[k], kind):
-                raise Miss
-        return args
-
-    return same
-
-
-def _is_same_kind(x: Any, kind: type) -> bool:
-    """Arrays promote as NumPy's arrays do."""
-    return type(x) is Array and kind is np.ndarray
-
-
 def _is_plain_tree(x: Any) -> bool:
     """Only containers that optree knows by itself, and static parts that compare well."""
-    if isinstance(x, Leaf) or x is None or isinstance(x, (str, int, float, bool, bytes)) or callable(x):
+    if isinstance(x, Leaf) or type(x) in _CONSTANTS or callable(x):
         return True
     if type(x) in _TREES or (isinstance(x, tuple) and hasattr(x, "_fields")):
         return all(map(_is_plain_tree, x.values() if isinstance(x, dict) else x))
     return False
 
 
-def _checks(guards: Sequence[StaticGuard]) -> list[Callable[[], bool]]:
-    return [guard.holds for guard in guards]
+class _Writer:
+    """The text of a path, and the objects that stand in it under short names."""
+
+    def __init__(self, spec: Specialisation) -> None:
+        self.spec = spec
+        self.objects: dict[str, Any] = {"Miss": Miss}
+
+    def name(self, stem: str, x: Any) -> str:
+        name = f"{stem}{len(self.objects)}"
+        self.objects[name] = x
+        return name
+
+    def path(self, entry: Callable[..., Any], finish: Callable[[Any], Any] | None,
+             flatten: Callable[[Sequence[Any]], Sequence[Any]] | None) -> Callable[..., Any]:
+        described, trace = self.spec.described, self.spec.trace
+        params = [f"a{k}" for k in range(len(described.args))]
+        conditions = [self._static(guard) for guard in trace.static_guards]
+        if flatten is None:
+            conditions += [f"type({a}) is {self.name('k', type(v))}" for a, v, leaf in zip(
+                params, described.values, described.leaves) if not leaf.type.shape and not isinstance(v, np.ndarray)]
+        reads = []
+        for k, (capture, kind) in enumerate(zip(trace.captures, self.spec.kinds, strict=True)):
+            reads.append(f"c{k} = {self._captured(capture.access, kind)}")
+            if kind is not None:
+                conditions.append(f"type(c{k}) is {self.name('k', kind)}")
+        if flatten is None and not reads and not conditions and finish is None:
+            return entry
+        flat = params if flatten is None else [f"*{self.name('flatten', flatten)}(({', '.join([*params, ''])}))"]
+        call = f"{self.name('entry', entry)}({', '.join([*flat, *(f'c{k}' for k in range(len(reads)))])})"
+        if finish is not None:
+            call = f"{self.name('finish', finish)}({call})"
+        lines = [f"def call({', '.join(params)}):"]
+        if reads or trace.static_guards:
+            lines += ["    try:", *(f"        {read}" for read in reads),
+                      f"        served = {' and '.join(conditions) or True}",
+                      "    except (LookupError, AttributeError, ValueError, TypeError):",
+                      "        raise Miss from None"]
+            conditions = ["served"]
+        if conditions:
+            lines += [f"    if not ({' and '.join(conditions)}):", "        raise Miss"]
+        lines.append(f"    return {call}")
+        made: dict[str, Any] = {}
+        head = f"def make({', '.join(self.objects)}):\n    "           # locals are read sooner than globals
+        exec(head + "\n    ".join([*lines, "return call"]), made)      # no name in the text is the user's
+        path: Callable[..., Any] = made["make"](**self.objects)
+        return path
+
+    def _access(self, access: Access) -> str:
+        text = self.name("r", access.root)
+        for step in access.steps:
+            match step:
+                case ("key" | "item", key):
+                    text += f"[{self.name('i', key)}]"
+                case ("attr", name):
+                    text = f"{text}.{name}" if name.isidentifier() else f"getattr({text}, {name!r})"
+                case ("cell", _):
+                    text += ".cell_contents"
+        return text
+
+    def _captured(self, access: Access, kind: type | None) -> str:
+        """Numbers as they are; Arrays and arrays of rank 0 as compiled code takes them."""
+        value = access.get()
+        plain = type(value) is not Array and not (isinstance(value, np.ndarray) and value.ndim == 0)
+        return self._access(access) if plain else f"{self.name('captured', captured)}({self._access(access)})"
+
+    def _static(self, guard: StaticGuard) -> str:
+        match guard.kind:
+            case "is":
+                return f"{self._access(guard.access)} is {self.name('g', guard.expected)}"
+            case "equal" if guard.expected is None or isinstance(guard.expected, bool):
+                return f"{self._access(guard.access)} is {guard.expected}"
+        return f"{self.name('holds', guard.holds)}()"
+
+
+def _flattener(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """From the user's arguments to flat leaves, raising Miss for another tree, other static parts or other kinds of
+    number than those that were traced."""
+    described, known = spec.described, {id(leaf): value for leaf, value in spec.trace.static_args}
+    found, tree = optree.tree_flatten(described.args, none_is_leaf=True)
+    values = {id(leaf): value for leaf, value in zip(described.leaves, described.values)}
+    statics = [(k, known.get(id(x), x)) for k, x in enumerate(found) if not isinstance(x, Leaf) or id(x) in known]
+    kinds = [(k, type(values[id(x)])) for k, x in enumerate(found) if isinstance(x, Leaf) and id(x) not in known
+             and not x.type.shape and not isinstance(values[id(x)], np.ndarray)]
+    position = {id(x): k for k, x in enumerate(found)}
+    picks = [position[id(leaf)] for leaf in described.leaves if id(leaf) not in known]
+    orders = _dict_orders(described.args)
+
+    def flatten(args: Sequence[Any]) -> Sequence[Any]:
+        leaves, actual = optree.tree_flatten(args, none_is_leaf=True)
+        if actual != tree or (orders and _dict_orders(args) != orders):
+            raise Miss
+        for k, expected in statics:
+            if leaves[k] is not expected and not same_value(leaves[k], expected):
+                raise Miss
+        for k, kind in kinds:
+            if type(leaves[k]) is not kind:
+                raise Miss
+        return [leaves[k] for k in picks]
+
+    return flatten
+
+
+def _dict_orders(x: Any) -> list[tuple[Any, ...]]:
+    """The order of the keys of each dict, which optree does not tell."""
+    if isinstance(x, dict):
+        return [tuple(x), *(order for v in x.values() for order in _dict_orders(v))]
+    if isinstance(x, (tuple, list)):
+        return [order for v in x for order in _dict_orders(v)]
+    return []
 
 
 def _finish(spec: Specialisation, convert: Sequence[Callable[[Any], Any] | None]) -> Callable[[Any], Any] | None:
@@ -176,20 +202,6 @@ def _finish(spec: Specialisation, convert: Sequence[Callable[[Any], Any] | None]
     return build
 
 
-def _finished(table: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        return finish(table(*args))
-
-    return call
-
-
-def _getter(get: Callable[[], Any]) -> Callable[[], Any]:
-    """How to read a capture for the compiled entry, which knows ndarrays only."""
-    value = get()
-    return (lambda: captured(get())) if type(value) is Array or (
-        isinstance(value, np.ndarray) and value.ndim == 0) else get
-
-
 def _with_arrays(table: Callable[..., Any], finish: Callable[[Any], Any] | None,
                  finish_arrays: Callable[[Any], Any] | None, always: bool) -> Callable[..., Any]:
     """Take flat arguments with Arrays among them; the result has Arrays then, or `always`."""
@@ -205,18 +217,5 @@ def _with_arrays(table: Callable[..., Any], finish: Callable[[Any], Any] | None,
             return result if last is None else last(result)
         result = table(*[x.view(ndarray) if type(x) is Array else x for x in flat])
         return result if finish_arrays is None else finish_arrays(result)
-
-    return call
-
-
-def _guarded(table: Callable[..., Any], arguments: Callable[[Sequence[Any]], Sequence[Any]],
-             checks: Sequence[Callable[[], bool]], captures: Sequence[Callable[[], Any]],
-             finish: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        for holds in checks:
-            if not holds():
-                raise Miss
-        result = table(*arguments(args), *[get() for get in captures])
-        return result if finish is None else finish(result)
 
     return call

@@ -12,10 +12,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .arguments import Described, describe
+from .arguments import NOTHING_STATIC, Described, Static, describe
 from .fast import fast_path
 from .kernels.guard import Miss
 from .specialise import Specialisation, specialise
+from .transpiler.frontend.trace import Trace
+
+MAX_SPECIALISATIONS = 64        # of one function; the one that was not used for longest goes
 
 
 def _nothing_yet(*args: Any) -> Any:
@@ -25,28 +28,41 @@ def _nothing_yet(*args: Any) -> Any:
 class Function:
     """A transformed function.  `fun` is the user's (or another Function), `kind` the transform's name.
 
+    source: its text, where Python has not kept it.  static: what `jit` was told to know while compiling.
     Errors: TranspileError, with the user's line, for code that cannot be transpiled; what the user's code raises.
     """
 
     def __init__(self, kind: str, fun: Callable[..., Any], args: tuple[Any, ...] = (),
-                 kwargs: dict[str, Any] | None = None, *, source: str | None = None) -> None:
+                 kwargs: dict[str, Any] | None = None, *, source: str | None = None,
+                 static: Static = NOTHING_STATIC) -> None:
         self.__gradsmith_transformed__ = (kind, fun, args, dict(kwargs or {}))
         functools.update_wrapper(self, fun, updated=())
-        self._source = source
+        self._source, self._static = source, static
+        self.derive: Callable[[Trace, Described], Trace] | None = None     # makes another function of the traced one
         self._fast: Callable[..., Any] = _nothing_yet
         self._specialisations: list[Specialisation] = []
-        self._paths: list[Callable[..., Any]] = []
         self._lock = threading.RLock()
         self._takes_arrays = False          # an Array has come: the fast path is to take such, too
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            return self._slow(args, kwargs)
-        try:
-            return self._fast(*args)
-        except (Miss, TypeError):
-            pass
+            args, kwargs = self._positional(args, kwargs)
+        if not kwargs:
+            try:
+                return self._fast(*args)
+            except (Miss, TypeError):       # TypeError: another number of arguments, or nothing that Numba knows
+                pass
         return self._slow(args, kwargs)
+
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Keyword arguments that follow on the positional ones take their places; others stay."""
+        rest = dict(kwargs)
+        more = []
+        for name in self.parameters[len(args):]:
+            if name not in rest:
+                break
+            more.append(rest.pop(name))
+        return (*args, *more), rest
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A Function in a class is a method."""
@@ -59,7 +75,7 @@ class Function:
     # --- the slow path -----------------------------------------------------------------------------------------
 
     def _slow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        described = describe(args, kwargs, self._signature())
+        described = self.described(args, kwargs)
         for spec in list(self._specialisations):
             if spec.serves(described):
                 try:
@@ -68,8 +84,12 @@ class Function:
                     continue
                 self._prefer(spec, described.has_arrays)
                 return result
-        spec = self.specialisation(described)
-        return spec.call(described)
+        return self.specialisation(described).call(described)
+
+    def described(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Described:
+        """The arguments of a call, taken apart."""
+        args, kwargs = self._positional(args, kwargs)
+        return describe(args, kwargs, self.parameters, self._static)
 
     def specialisation(self, described: Described) -> Specialisation:
         """The specialisation for such a call, made if need be."""
@@ -77,21 +97,25 @@ class Function:
             for spec in self._specialisations:
                 if spec.serves(described) and spec.fits(described.values):
                     return spec
-            spec = specialise(self, described, name=self._name(), reason=self._reason(described), source=self._source)
-            self._specialisations.insert(0, spec)
+            spec = specialise(self, described, name=self._name(), reason=self._reason(described), source=self._source,
+                              derive=self.derive)
             self._prefer(spec, described.has_arrays)
             return spec
 
     def _prefer(self, spec: Specialisation, has_arrays: bool) -> None:
-        self._takes_arrays = self._takes_arrays or has_arrays
-        path = fast_path(spec, self._takes_arrays)
-        if path is not None:
-            self._fast = path
+        """Try this one first from now on."""
+        with self._lock:
+            others = [known for known in self._specialisations if known is not spec]
+            self._specialisations = [spec, *others[:MAX_SPECIALISATIONS - 1]]
+            self._takes_arrays = self._takes_arrays or has_arrays
+            path = fast_path(spec, self._takes_arrays)
+            if path is not None:
+                self._fast = path
 
     def _reason(self, described: Described) -> str:
         if not self._specialisations:
             return "first call"
-        if all(spec.key != described.key for spec in self._specialisations):
+        if all(spec.described.key != described.key for spec in self._specialisations):
             return "new argument types or sizes of 0 or 1"
         return "static values or size relations changed"
 
@@ -107,21 +131,26 @@ class Function:
         return "_".join([stem, *reversed(kinds)])
 
     @functools.cached_property
-    def _own_signature(self) -> inspect.Signature | None:
+    def parameters(self) -> list[str]:
+        """The names that positional arguments have."""
         try:
-            return inspect.signature(self.__wrapped__)
-        except (TypeError, ValueError, AttributeError):
-            return None
-
-    def _signature(self) -> inspect.Signature | None:
-        return self._own_signature
+            parameters = inspect.signature(self).parameters.values()
+        except (TypeError, ValueError):
+            return []
+        return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
     # --- for people ----------------------------------------------------------------------------------------------
 
     def source(self, *args: Any, **kwargs: Any) -> str:
-        """The generated source that serves these arguments."""
-        return self.specialisation(describe(args, kwargs, self._signature())).source
+        """The generated source that serves these arguments, which are described as in a call but not used."""
+        return self.specialisation(self.described(args, kwargs)).source
+
+    def lower(self, *args: Any, **kwargs: Any) -> Specialisation:
+        """What these arguments are served by: its `trace` and `func` (the IR before and after lowering), its `source`
+        and the `seconds` that each stage took."""
+        return self.specialisation(self.described(args, kwargs))
 
     def stages(self, *args: Any, **kwargs: Any) -> dict[str, float]:
-        """What each stage of making the specialisation for these arguments took, in seconds."""
-        return dict(self.specialisation(describe(args, kwargs, self._signature())).seconds)
+        """What each stage of making the specialisation for these arguments took, in seconds: "trace", "pipeline",
+        "emit", "compile"."""
+        return dict(self.lower(*args, **kwargs).seconds)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from .arguments import describe
 from .function import Function
 from .transpiler.errors import Location, error
 from .transpiler.ir.evaluate import evaluate
@@ -28,7 +27,7 @@ class NanChecked(Function):
         return result
 
     def _explained(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
-        described = describe(args, kwargs, self._signature())
+        described = self.described(args, kwargs)
         spec = self.specialisation(described)
         found: list[tuple[str, Location | None, str]] = []
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import Described
+from .function import Function
+from .log import logger
 from .transpiler.annotations import function_specs
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
 from .transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
-from .arguments import Described
-from .function import Function
-from .log import logger
 
 
 def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:
@@ -25,8 +25,11 @@ def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:
     specs = function_specs(fun)
     if not specs or any(spec is None for spec in specs):
         return
+    described = described_specs([s for s in specs if s is not None])
+    if any(spec.described.key == described.key for spec in made._specialisations):
+        return
     try:
-        made.specialisation(described_specs([s for s in specs if s is not None]))
+        made.specialisation(described)
     except NameError as problem:
         logger.info("%s waits for its first call: %s", made, problem)
 

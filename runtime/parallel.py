@@ -12,10 +12,11 @@ import os
 from collections.abc import Callable
 from functools import cache as remember
 from importlib.util import find_spec
+from threading import Lock
 from time import perf_counter
 from typing import Any
 
-import numpy as np
+from numpy import ndarray
 
 from .log import logger
 
@@ -36,32 +37,37 @@ def is_available() -> bool:
     return any(find_spec(f"numba.np.ufunc.{pool}") is not None for pool in ("tbbpool", "omppool"))
 
 
-def adaptive(serial: Callable[..., Any], make_parallel: Callable[[], Callable[..., Any] | None],
-             example: tuple[Any, ...]) -> Callable[..., Any]:
+def adaptive(serial: Callable[..., Any], make_parallel: Callable[[], Callable[..., Any] | None]) -> Callable[..., Any]:
     """`serial`, watched: after `PATIENCE` long calls `make_parallel()` is asked for the parallel version (None: there
-    is nothing to gain).  `example` are positional arguments of a typical call."""
-    sizes = [a.size if isinstance(a, np.ndarray) else 0 for a in example]
-    if not is_available() or max(sizes, default=0) < 2:
+    is nothing to gain)."""
+    if not is_available():
         return serial
-    big = sizes.index(max(sizes))
     parallel: Callable[..., Any] | None = None
-    threshold = 0
+    threshold = LARGE
     long_calls = 0
+    lock = Lock()
 
     def call(*args: Any) -> Any:
         nonlocal parallel, threshold, long_calls
-        if parallel is not None and len(args) > big and args[big].size >= threshold and not _state["forked"]:
+        size = 0
+        for x in args:
+            if type(x) is ndarray and x.size > size:
+                size = x.size
+        if size < threshold or _state["forked"]:
+            return serial(*args)
+        if parallel is not None:
             return parallel(*args)
-        if long_calls > PATIENCE or len(args) <= big or args[big].size < LARGE:
+        if long_calls >= PATIENCE:
             return serial(*args)
         start = perf_counter()
         result = serial(*args)
         if perf_counter() - start > LONG:
-            long_calls += 1
-            if long_calls == PATIENCE and not _state["forked"]:
+            with lock:
                 long_calls += 1
+                asked = long_calls == PATIENCE
+            if asked:
                 parallel = make_parallel()
-                threshold = max(LARGE, args[big].size // 2)
+                threshold = max(LARGE, size // 2)
                 logger.debug("calls on %d elements or more are parallel", threshold)
         return result
 

@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numba import typeof
 
 from . import cache
 from .arguments import Described
 from .array import Array, as_array, captured
-from .compile import compile_entry, numba_type
+from .compile import EntryTable, compile_entry, numba_type
 from .log import logger
 from .transpiler import pipeline
 from .transpiler.emit.python import emit
@@ -32,28 +35,50 @@ GUARD_IMPORT = "from gradsmith.kernels.guard import Miss"
 class Specialisation:
     """What one trace compiled to.
 
-    entry: the compiled function on flat leaves, then captures.  direct: `entry` may be called with the user's own
-    arguments, and gives the user's own result.  seconds: what each stage took.
+    entry: takes flat leaves, then captures; raises Miss for other types and for sizes that its guards refuse.
+    seconds: what each stage took.
     """
 
     name: str
     trace: Trace
     func: Func
     source: str
-    compiled: Any
-    entry: Callable[..., Any]
-    leaves: list[Leaf]
-    key: Any
+    entry: EntryTable
     described: Described
     seconds: dict[str, float]
 
     def __post_init__(self) -> None:
         self.converters = converters(self.trace.out_tree, self.func)
         self.array_converters = converters(self.trace.out_tree, self.func, arrays=True)
+        self.kinds = [python_kind(captured(capture.get())) for capture in self.trace.captures]
+
+    @property
+    def leaves(self) -> list[Leaf]:
+        return self.described.leaves
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """The Numba types of the entry's arguments."""
+        return tuple(next(iter(self.entry.overloads)))
 
     def serves(self, described: Described) -> bool:
         """Whether the call may be answered by this specialisation (sizes are left to the entry's own guards)."""
-        return self.key == described.key and self.statics_hold(described.values) and self.guards_hold()
+        return (self.described.key == described.key and self.statics_hold(described.values) and self.guards_hold()
+                and self.captures_hold())
+
+    def captures_hold(self) -> bool:
+        """Captured values must have the types that they had; their sizes are left to the entry's guards."""
+        types = self.signature[len(self.signature) - len(self.kinds):]
+        for capture, kind, type in zip(self.trace.captures, self.kinds, types, strict=True):
+            try:
+                value = captured(capture.get())
+            except (LookupError, AttributeError, ValueError, TypeError):
+                return False
+            if python_kind(value) is not kind or (not np.isscalar(value) and not isinstance(value, np.ndarray)):
+                return False
+            if typeof(value) != type:
+                return False
+        return True
 
     def statics_hold(self, values: Sequence[Any]) -> bool:
         """Run-time leaves that the trace was specialised on must have the same values."""
@@ -61,7 +86,7 @@ class Specialisation:
         if not known:
             return True
         index = {id(leaf): k for k, leaf in enumerate(self.leaves)}
-        return all(_same_value(values[index[id(leaf)]], expected) for leaf, expected in known)
+        return all(same_value(values[index[id(leaf)]], expected) for leaf, expected in known)
 
     def guards_hold(self) -> bool:
         return all(guard.holds() for guard in self.trace.static_guards)
@@ -100,8 +125,8 @@ class Specialisation:
                 for value, convert in zip(_results(result, len(self.func.results)), chosen, strict=True)]
         return rebuild(self.trace.out_tree, flat)
 
-    def parallel_entry(self) -> Any | None:
-        """Compile the parallel version; None where no loop can be parallel.  The Numba compile result."""
+    def parallel_entry(self) -> EntryTable | None:
+        """Compile the parallel version; None where no loop can be parallel."""
         func = pipeline.run(self.trace.func, stages=pipeline.PARALLEL_STAGES)
         name = f"{self.name}_parallel"
         flat = self.flat(self.described.values)
@@ -110,11 +135,11 @@ class Specialisation:
         if "prange(" not in text:
             return None
         start = perf_counter()
-        entry = getattr(cache.load(text, name, "parallel version"), name)
-        compiled = compile_entry(entry, self.compiled.signature.args)
-        logger.info("compiled %s for %s in %.0f ms: calls take long", name, self.compiled.signature.args,
+        entry = function_of(text, cache.load(text, name, "parallel version", str(self.signature)))
+        table = compile_entry(entry, self.signature)
+        logger.info("compiled %s(%s) in %.0f ms: calls take long", name, ", ".join(map(str, self.signature)),
                     1000 * (perf_counter() - start))
-        return compiled
+        return table
 
     def call(self, described: Described) -> Any:
         arrays = described.has_arrays or self.captures_arrays()
@@ -127,7 +152,17 @@ def run_time(traced: Trace, leaves: Sequence[Leaf], items: Sequence[Any]) -> lis
     return [item for leaf, item in zip(leaves, items, strict=True) if id(leaf) not in known]
 
 
-def _same_value(a: Any, b: Any) -> bool:
+def _type_of(value: Any) -> Any:
+    """Its Numba type; None where compiled code takes no such value."""
+    return typeof(value) if isinstance(value, (np.ndarray, np.generic, float, complex)) else None
+
+
+def python_kind(x: Any) -> type | None:
+    """The class of a number: Python's promote otherwise than NumPy's.  None for arrays, which Numba tells apart."""
+    return None if isinstance(x, np.ndarray) and x.ndim else type(x)
+
+
+def same_value(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a is b or bool(a == b))
 
 
@@ -137,12 +172,15 @@ def _results(result: Any, count: int) -> Sequence[Any]:
     return (result,) if count == 1 else result
 
 
-def specialise(fun: Any, described: Described, *, name: str, reason: str,
-               source: str | None = None) -> Specialisation:
-    """Do the whole work for one call.  TranspileError for what cannot be done."""
+def specialise(fun: Any, described: Described, *, name: str, reason: str, source: str | None = None,
+               derive: Callable[[Trace, Described], Trace] | None = None) -> Specialisation:
+    """Do the whole work for one call.  `derive` makes another function of the traced one.  TranspileError for what
+    cannot be done."""
     seconds: dict[str, float] = {}
     start = perf_counter()
     traced = trace(fun, described.args, described.kwargs, source=source)
+    if derive is not None:
+        traced = derive(traced, described)
     seconds["trace"] = perf_counter() - start
     start = perf_counter()
     func = pipeline.run(traced.func)
@@ -150,21 +188,24 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str,
     start = perf_counter()
     leaves = run_time(traced, described.leaves, described.leaves)
     values = run_time(traced, described.leaves, described.values)
-    text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values), guards=entry_guards(func, traced),
-                imports=[GUARD_IMPORT], quick=True)
+    text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values),
+                guards=entry_guards(func, traced), imports=[GUARD_IMPORT], quick=True)
     seconds["emit"] = perf_counter() - start
     start = perf_counter()
-    module = cache.load(text, name, reason)
-    entry = getattr(module, name)
     free = [(capture.type, captured(capture.get())) for capture in traced.captures]
     signature = [numba_type(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
     signature += [numba_type(Leaf(type), value if type.shape else None) for type, value in free]
-    compiled = compile_entry(entry, signature)
+    entry = function_of(text, cache.load(text, name, reason, str(signature)))
+    table = compile_entry(entry, tuple(signature))
     seconds["compile"] = perf_counter() - start
     logger.info("compiled %s(%s) in %.0f ms: %s", name, ", ".join(map(str, signature)),
                 1000 * sum(seconds.values()), reason)
-    return Specialisation(name, traced, func, text, compiled, entry, described.leaves, described.key, described,
-                          seconds)
+    return Specialisation(name, traced, func, text, table, described, seconds)
+
+
+def function_of(text: str, module: ModuleType) -> Any:
+    """The function that the module is about, the last of its text."""
+    return getattr(module, re.findall(r"^def (\w+)\(", text, re.MULTILINE)[-1])
 
 
 def _doc(traced: Trace, name: str) -> str:

@@ -10,36 +10,50 @@ Every one also works inside transpiled code, on functions that close over run-ti
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
-import numpy as np
-
-from .transpiler.errors import error
-from .transpiler.ops.spelling import as_value, is_value, spelled
+from .arguments import NOTHING_STATIC, Static
 from .compile import prepare
 from .function import Function
+from .transpiler.errors import error
+from .transpiler.ops.spelling import as_value, is_value, spelled
 
 Fun = Callable[..., Any]
 
 
 @functools.lru_cache(maxsize=1024)
-def _made(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Function:
-    return Function(kind, fun, args, dict(kwargs))
+def _shared(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], static: Static,
+            written: str) -> Function:
+    return Function(kind, fun, args, dict(kwargs), static=static)
 
 
-def function(kind: str, fun: Fun, *args: Any, source: str | None = None, **kwargs: Any) -> Function:
-    """The Function of a kind; equal ones are one object, so that they share their compilations."""
+def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static: Static = NOTHING_STATIC,
+             **kwargs: Any) -> Function:
+    """The Function of a kind; the same transform of the same function is one object, with its compilations."""
     prepare()
     if not callable(fun):
         raise error("E104", f"gradsmith.{kind} takes a function, not {_text(fun)}", None, kind=TypeError)
     given = {k: v for k, v in kwargs.items() if v is not None and v is not False}
+    options = (tuple(map(_frozen, args)), tuple((k, _frozen(v)) for k, v in given.items()))
+    if source is None and _is_itself_alone(fun) and _is_hashable(options):
+        return _shared(kind, fun, *options, static, repr(options))       # 1, 1.0 and True are equal, but not the same
+    return Function(kind, fun, args, given, source=source, static=static)
+
+
+def _is_itself_alone(fun: Fun) -> bool:
+    """Whether no other object is equal to this one; equal callables may hold different numbers."""
+    return isinstance(fun, MethodType) or type(fun).__eq__ is object.__eq__
+
+
+def _is_hashable(x: Any) -> bool:
     try:
-        if source is not None:
-            raise TypeError
-        return _made(kind, fun, tuple(map(_frozen, args)), tuple((k, _frozen(v)) for k, v in given.items()))
-    except TypeError:            # something unhashable: not shared
-        return Function(kind, fun, args, given, source=source)
+        hash(x)
+    except TypeError:
+        return False
+    return True
 
 
 def _frozen(x: Any) -> Any:
@@ -61,17 +75,44 @@ def _marked(kind: str) -> Callable[[Fun], Fun]:
 
 
 @_marked("jit")
-def jit(fun: Fun | None = None, *, source: str | None = None) -> Any:
+def jit(fun: Fun | None = None, *, static_argnums: int | Sequence[int] | None = None,
+        static_argnames: str | Sequence[str] | None = None, source: str | None = None) -> Any:
     """Compile a function.  A function with typed parameters is compiled at once, else at its first call.
 
+    static_argnums, static_argnames: arguments known while compiling; each new value compiles anew.  What is not a
+    number or an array always is, and an int is where a shape or an unrolled loop needs it, so few functions need this.
     source: the function's text, where Python has not kept it.  Usable as `@jit` and `@jit(...)`.
     """
     if fun is None:
-        return functools.partial(jit, source=source)
-    made = function("jit", fun, source=source)
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, source=source)
+    made = function("jit", fun, source=source, static=_static(fun, static_argnums, static_argnames))
     from .on_import import compile_if_typed
     compile_if_typed(made, fun)
     return made
+
+
+def _static(fun: Fun, argnums: int | Sequence[int] | None, argnames: str | Sequence[str] | None) -> Static:
+    """Both ways to name static arguments, each completed by the other."""
+    numbers = () if argnums is None else (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if not numbers and not names:
+        return NOTHING_STATIC
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return Static(numbers, names)
+    known = [p.name for p in parameters]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return Static(numbers, (*names, *(known[n] for n in numbers if -len(known) <= n < len(known))))
+    for number in numbers:
+        if not -len(known) <= number < len(known):
+            raise error("E402", f"static_argnums names argument {number} of a function of {len(known)}", None,
+                        kind=ValueError)
+    for name in names:
+        if name not in known:
+            raise error("E402", f"static_argnames names {name!r}, which is none of {', '.join(known)}", None,
+                        kind=ValueError)
+    return Static(tuple(n % len(known) for n in numbers), (*names, *(known[n] for n in numbers)))
 
 
 @_marked("grad")
@@ -79,8 +120,9 @@ def grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool
          *, nan_check: bool = False, source: str | None = None) -> Any:
     """The gradient of a function that returns one number.
 
-    nan_check: a NaN in the result raises FloatingPointError naming the line that first made it.  has_aux: `fun` returns (value, aux), the result is (gradient, aux).  holomorphic: a complex function of a complex
-    argument; the result is its complex derivative.  TypeError for arguments that are ints, bools or strings.
+    has_aux: `fun` returns (value, aux), the result is (gradient, aux).  holomorphic: a complex function of a complex
+    argument; the result is its complex derivative.  nan_check: a NaN in the result raises FloatingPointError naming
+    the line that first made it.  TypeError for arguments that are ints, bools or strings.
     """
     if fun is None:
         return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, nan_check=nan_check,
@@ -119,42 +161,25 @@ def _tuple(x: Any, what: str) -> tuple[Any, ...]:
 
 @_marked("vjp")
 def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
-    """(value, pullback), or (value, pullback, aux).  `pullback(ct)` gives a tuple with the cotangent of each primal."""
-    kept = _kept(primals)
-    result = function("jit", fun)(*primals)
-    pull = function("vjp_apply", fun, has_aux=has_aux)
+    """(value, pullback), or (value, pullback, aux).  `pullback(ct)` gives a tuple with the cotangent of each primal.
 
-    def pullback(ct: Any) -> tuple[Any, ...]:
-        return pull(ct, *kept)
-
-    if has_aux:
-        value, aux = result
-        return value, pullback, aux
-    return result, pullback
+    The value is computed once; the pullback reads what was kept of it, and may be called any number of times.
+    """
+    from .parted import Pullback, parted
+    value, residuals, later = parted("vjp", fun, has_aux)(*primals)
+    pullback = Pullback(later, residuals, value[0] if has_aux else value)
+    return (value[0], pullback, value[1]) if has_aux else (value, pullback)
 
 
 @_marked("linearize")
 def linearize(fun: Fun, *primals: Any) -> tuple[Any, Fun]:
-    """(value, linear map): the map takes tangents, one for each primal, to the result's tangent."""
-    kept = _kept(primals)
-    push = function("jvp_apply", fun)
+    """(value, linear map): the map takes tangents, one for each primal, to the result's tangent.
 
-    def pushforward(*tangents: Any) -> Any:
-        return push(kept, tangents)
-
-    return function("jit", fun)(*primals), pushforward
-
-
-def _kept(tree: Any) -> Any:
-    """Copies of arrays, so that later writes by the caller do not change what was linearised."""
-    if isinstance(tree, np.ndarray):
-        return tree.copy()
-    if isinstance(tree, dict):
-        return {k: _kept(v) for k, v in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        parts = [_kept(v) for v in tree]
-        return type(tree)._make(parts) if hasattr(tree, "_make") else type(tree)(parts)  # type: ignore[attr-defined]
-    return tree
+    What does not depend on tangents is computed once.
+    """
+    from .parted import Pushforward, parted
+    value, residuals, later = parted("linearize", fun, False)(*primals)
+    return value, Pushforward(later, residuals, primals)
 
 
 @_marked("hvp")
