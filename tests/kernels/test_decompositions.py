@@ -106,4 +106,4 @@ def test_errors():
         with pytest.raises(np.linalg.LinAlgError, match=message):
             function(*args)
     with pytest.raises(TypingError, match="takes arrays of"):
-        general(np.zeros((2, 2, 2))[0, 0])
+        general(np.zeros((2, 2), np.int64))
