@@ -15,6 +15,10 @@ from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin
 
+from gradsmith.kernels.memory import keep_freed_memory
+
+keeps_memory = keep_freed_memory()
+
 
 def empty(shape: Any, dtype: Any = np.float64) -> Any:
     """A new C-contiguous array of unspecified contents.  shape: an int or a tuple of ints."""
