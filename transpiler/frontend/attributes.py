@@ -14,6 +14,7 @@ from ..errors import did_you_mean, error
 from ..ir import dims
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, find_spelling
+from . import masked
 from .environment import MISSING
 from .guards import Access
 from .stand_ins import numpys_own
@@ -138,14 +139,13 @@ def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
 def _masked_attribute(it: Interpreter, value: Masked, name: str) -> Any:
     match name:
         case "size":
-            return Weak(it.spell(np.sum, value.mask))
+            return masked.size(it, value)
         case "dtype":
             return np.dtype(value.array.dtype)
         case "ndim":
-            return value.array.rank - value.mask.rank + 1
+            return value.rest + 1
         case "shape":
-            from .errors import shape_depends_on_values
-            raise shape_depends_on_values(value.loc)
+            return masked.shape(it, value)
     return ArrayMethod(name, value)
 
 

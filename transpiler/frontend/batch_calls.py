@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,21 @@ def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     mapped = vmap(func, (*flags, *[False] * len(outer)), size)
     results = list(inline(mapped, (*inputs, *outer)))
     moved = [_axis_from_front(r, a) for r, a in zip(results, axes_for(options["out_axes"], out), strict=True)]
-    return unflatten(arrays(out), moved)
+    return unflatten(*_with_numbers(arrays(out), iter(moved), size))
+
+
+def _with_numbers(out: Structure, leaves: Iterator[Value], size: Any) -> tuple[Structure, list[Value]]:
+    """Numbers known while transpiling are results like others: the same one for each element of the batch."""
+    if isinstance(out, LeafNode):
+        return out, [next(leaves)]
+    if isinstance(out, TreeNode):
+        parts = [_with_numbers(c, leaves, size) for c in out.children]
+        return (TreeNode(out.kind, out.cls, out.keys, tuple(p for p, _ in parts)),
+                [leaf for _, found in parts for leaf in found])
+    if isinstance(out.value, (bool, int, float, complex, np.number, np.bool_)):
+        number = as_value(out.value)
+        return LeafNode("array"), [const(number.value, Type(number.dtype, (size,)))]
+    return out, []
 
 
 def _same_size(interpreter: Any, known: Any, found: Any) -> Any:

@@ -83,7 +83,7 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
     kind = getattr(callee, "__gradsmith_transform__", None)
     if kind is not None:
         return _apply_transform(it, kind, args, kwargs)
-    if isinstance(callee, (operator.itemgetter, operator.attrgetter)):
+    if isinstance(callee, (operator.itemgetter, operator.attrgetter, operator.methodcaller)):
         return call_getter(it, callee, *args)
     if isinstance(callee, types.MethodType):
         return call_value(it, callee.__func__, (callee.__self__, *args), kwargs)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .interpreter import Interpreter
 
 
+_CONCATENATORS = {id(np.r_): "use np.concatenate", id(np.c_): "use np.column_stack"}
+
+
 def get_item(it: Interpreter, value: Any, key: Any) -> Any:
     """`value[key]`."""
     if isinstance(value, ArrayRef):
@@ -55,6 +58,9 @@ def get_item(it: Interpreter, value: Any, key: Any) -> Any:
     if isinstance(value, Masked):
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
+    if not is_static(key):
+        raise RuleError(f"indexing {type(value).__name__} with run-time values is not supported", code="E202",
+                        kind=NotImplementedError, help=_CONCATENATORS.get(id(value)))
     return from_numpy(it.native(lambda: value[to_python(key)]))
 
 
@@ -156,15 +162,23 @@ def _has_ellipsis(key: Any) -> bool:
 
 
 def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
-    """`x[mask]` with a mask known at run time."""
+    """`x[mask]` or `x[mask, 1:, 2]` with a mask known at run time."""
+    if isinstance(key, tuple) and key and _is_runtime_mask(key[0]) and not any(map(_is_advanced, key[1:])):
+        rest = get_item(it, ref, (*(slice(None),) * key[0].rank, *key[1:]))
+        return _runtime_mask(it, rest, key[0]) if isinstance(rest, ArrayRef) else None
     if not isinstance(key, ArrayRef) or key.dtype != "bool" or is_static(key):
         return None
     it.demand(key)
     _check_mask(it, ref.shape, key.shape, 0)
-    mask = key.read()
-    if mask.rank < ref.rank:
-        mask = ops.broadcast(mask, shape=ref.shape, axes=tuple(range(mask.rank)))
-    return Masked(ref.read(), mask, it.here)
+    return Masked(ref.read(), key.read(), it.here)
+
+
+def _is_runtime_mask(part: Any) -> bool:
+    return isinstance(part, ArrayRef) and part.rank > 0 and part.dtype == "bool" and not is_static(part)
+
+
+def _is_advanced(part: Any) -> bool:
+    return isinstance(part, (ArrayRef, np.ndarray, list, tuple, Masked)) or part is Ellipsis
 
 
 def read_advanced(it: Interpreter, array: Value, index: Index) -> Value:
@@ -183,7 +197,15 @@ def read_advanced(it: Interpreter, array: Value, index: Index) -> Value:
 
 def index_arrays(it: Interpreter, shape: tuple[Any, ...], index: Index) -> list[Value]:
     """The index arrays as int64 values of one shape, wrapped and checked."""
-    return broadcast_together(*(_wrapped_array(it, a, axis, shape[axis]) for axis, a in index.arrays.items()))
+    arrays = [_wrapped_array(it, a, axis, shape[axis]) for axis, a in index.arrays.items()]
+    try:
+        return broadcast_together(*arrays)
+    except RuleError as problem:
+        if problem.kind not in (None, ValueError):
+            raise
+        shapes = " ".join(str(a.shape) for a in arrays)
+        raise RuleError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}",
+                        kind=IndexError, code="E306") from problem
 
 
 def _wrapped_array(it: Interpreter, array: Any, axis: int, size: Any) -> Value:

@@ -146,6 +146,6 @@ def length(it: Interpreter, value: Any) -> Any:
     if is_scalar(value) or python_type(value) is not None or isinstance(value, (Instance, Iterator)):
         raise RuleError(f"object of type {type_of(value).__name__!r} has no len()", kind=TypeError, code="E312")
     if isinstance(value, Masked):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values(value.loc)
+        from .masked import count
+        return count(it, value)
     return it.native(len, value)

@@ -17,8 +17,8 @@ from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import SPELLINGS, NotKnown, Weak, find_spelling, is_value
 from . import layout
-from .errors import shape_depends_on_values
 from .guards import Unify
+from .masked import call_masked
 from .values import KNOWN_SIZE, ArrayRef, FunctionView, Masked, from_numpy, is_static, to_python
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ _VIEWS: tuple[Any, ...] = (
 VIEWS: frozenset[Any] = frozenset(_VIEWS)
 _SAME: tuple[Any, ...] = (np.asarray, np.asanyarray)
 SAME: frozenset[Any] = frozenset(_SAME)
-MASKABLE: frozenset[Any] = frozenset({
-    np.sum, np.ndarray.sum, np.prod, np.ndarray.prod, np.mean, np.ndarray.mean, np.any, np.ndarray.any, np.all,
-    np.ndarray.all, np.var, np.ndarray.var, np.std, np.ndarray.std,
-})
 
 
 def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -46,8 +42,8 @@ def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict
     function = find_spelling(key)
     if function is None:
         raise not_supported(key)
-    if args and isinstance(args[0], Masked):
-        args, kwargs = _unmasked(key, args, kwargs)
+    if any(isinstance(x, Masked) for x in (*args, *kwargs.values())):
+        return call_masked(it, key, args, kwargs)
     out = kwargs.get("out")
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
@@ -132,19 +128,14 @@ def _unify_equal_sizes(it: Interpreter, args: list[Any], kwargs: dict[str, Any],
                 it.assumptions.are_equal(a, b)
 
 
-def _unmasked(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    masked = args[0]
-    if key not in MASKABLE or len(args) > 1 or "axis" in kwargs or "where" in kwargs:
-        raise shape_depends_on_values(masked.loc)
-    return (ArrayRef(masked.array),), {**kwargs, "where": ArrayRef(masked.mask)}
-
-
 def _views(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
     """The result of a function that gives a view (or several)."""
     base, rest = args[0], args[1:]
     lowered, options = [lower(a) for a in rest], {k: lower(v) for k, v in kwargs.items()}
     function = find_spelling(key)
     assert function is not None
+
+    options_known = is_static(rest) and is_static(kwargs)
 
     def reference(array: Any) -> Any:
         called = key if callable(key) else lambda x: key.__get__(x)
@@ -154,7 +145,7 @@ def _views(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any)
         pick = (lambda parts: parts) if k is None else lambda parts: parts[k]
         inverse = view_inverse(key) if k is None else None
         return FunctionView(lambda value: pick(function(value, *lowered, **options)),
-                            lambda array: pick(reference(array)),
+                            (lambda array: pick(reference(array))) if options_known else None,
                             None if inverse is None else
                             lambda whole, new: inverse(whole, new, *lowered, **options))
 

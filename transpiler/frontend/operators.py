@@ -68,7 +68,7 @@ DIVIDES = ("truediv", "floordiv", "mod")
 
 def is_numpy(x: Any) -> bool:
     """Follows NumPy's rules rather than Python's."""
-    return isinstance(x, (ArrayRef, Var, Const, np.ndarray, np.generic))
+    return isinstance(x, (ArrayRef, Var, Const, Masked, np.ndarray, np.generic))
 
 
 def is_weak_number(x: Any) -> bool:
@@ -77,7 +77,7 @@ def is_weak_number(x: Any) -> bool:
 
 def binary(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     """`a op b`, with the location set by the caller."""
-    if is_object(a) or is_object(b) or isinstance(a, Masked) or isinstance(b, Masked):
+    if is_object(a) or is_object(b):
         return _special(it, op, a, b)
     if is_numpy(a) or is_numpy(b):
         if is_static(a) and is_static(b):
@@ -100,16 +100,13 @@ def _special(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
             result = it.call(found, (other,), {})
             if result is not NotImplemented:
                 return result
-    if not isinstance(a, (Instance, Masked)) and not isinstance(b, (Instance, Masked)) and is_static((a, b)):
+    if not isinstance(a, Instance) and not isinstance(b, Instance) and is_static((a, b)):
         return from_numpy(it.native(op.python, to_python(a), to_python(b)))
     if op.name in ("eq", "ne"):
         if isinstance(a, Instance) and isinstance(b, Instance) and a.cls is b.cls and hasattr(
                 a.cls, "__dataclass_fields__"):
             return compare(it, op, tuple(a.fields.values()), tuple(b.fields.values()))
         return (a is b) is (op.name == "eq")
-    if isinstance(a, Masked) or isinstance(b, Masked):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values((a if isinstance(a, Masked) else b).loc)
     raise RuleError(f"unsupported operand type(s) for {op.sign}: {type_of(a).__name__!r} and {type_of(b).__name__!r}",
                     kind=TypeError, code="E309")
 
@@ -210,8 +207,11 @@ def unary(it: Interpreter, op: Operator, x: Any) -> Any:
         found = it.find_special(x, f"__{op.name}__")
         if found is not None:
             return it.call(found, (), {})
-    if (isinstance(x, ArrayRef) and not is_static(x)) or isinstance(x, (Var, Const)):
-        if op.name == "pos":
+    if (isinstance(x, ArrayRef) and not is_static(x)) or isinstance(x, (Var, Const, Masked)):
+        if op.name == "pos" and not isinstance(x, Masked):
+            if x.dtype == "bool":
+                raise RuleError("ufunc 'positive' is not defined for truth values", kind=TypeError, code="E309",
+                                help="convert to a number before")
             return ArrayRef(x.read(), layout=x.layout) if isinstance(x, ArrayRef) else x
         return it.call_spelling(op.ufunc, (x,), {})
     if is_static(x):
@@ -234,8 +234,10 @@ def unary(it: Interpreter, op: Operator, x: Any) -> Any:
 
 def compare(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     """One comparison; a bool where it can be decided."""
-    if is_object(a) or is_object(b) or isinstance(a, Masked) or isinstance(b, Masked):
+    if is_object(a) or is_object(b):
         return _special(it, op, a, b)
+    if isinstance(a, Masked) or isinstance(b, Masked):
+        return it.call_spelling(op.ufunc, (a, b), {})
     if is_static(a) and is_static(b) and not _is_opaque(a) and not _is_opaque(b):
         return from_numpy(it.native(op.python, to_python(a), to_python(b)))
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

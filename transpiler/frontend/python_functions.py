@@ -183,7 +183,8 @@ def _all(it: Interpreter, values: Any) -> bool:
 @means(sum)
 def python_sum(it: Interpreter, values: Any, start: Any = 0) -> Any:
     if isinstance(values, ArrayRef) and not is_static(values):
-        total = it.call_numpy(np.sum, (values,), {"axis": 0})
+        wide = values.type.kind == "b"             # adding one by one, only bools become int64, as 0 + True does
+        total = it.call_numpy(np.sum, (values,), {"axis": 0, "dtype": "int64" if wide else values.dtype})
         return total if isinstance(start, int) and start == 0 else binary(it, BY_FUNCTION[operator.add], start, total)
     items = iterate(it, values)
     # 0 + x is x but for bools: they are counted

@@ -6,6 +6,7 @@ import cmath
 import copy
 import dataclasses
 import functools
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -114,11 +115,23 @@ def _copy(it: Interpreter, value: Any) -> Any:
 
 def natively_on_containers(it: Interpreter, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`itertools`: they move elements about and do not look at them; those that call back are refused."""
-    if function.__name__ in ("accumulate", "starmap", "filterfalse", "takewhile", "dropwhile", "groupby"):
+    if function is itertools.accumulate:
+        return Iterator(iter(_accumulated(it, *args, **kwargs)))
+    if function is itertools.starmap:
+        return Iterator(iter([it.call(args[0], tuple(iterate(it, a)), {}) for a in iterate(it, args[1])]))
+    if function.__name__ in ("filterfalse", "takewhile", "dropwhile", "groupby"):
         raise RuleError(f"itertools.{function.__name__} is not supported", code="E202", kind=NotImplementedError,
                         help="write it as a comprehension or a loop")
     plain = [iterate(it, a) if isinstance(a, (ArrayRef, DimRange)) else a for a in args]
     return Iterator(iter(it.native(function, *plain, **kwargs)))
+
+
+def _accumulated(it: Interpreter, values: Any, func: Any = None, *, initial: Any = None) -> list[Any]:
+    found = [] if initial is None else [initial]
+    for item in iterate(it, values):
+        add = func if func is not None else operator.add
+        found.append(it.call(add, (found[-1], item), {}) if found else item)
+    return found
 
 
 def container_method(it: Interpreter, owner: Any, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -151,7 +164,13 @@ def _getitem(it: Interpreter, value: Any, key: Any) -> Any:
 
 
 def call_getter(it: Interpreter, getter: Any, value: Any) -> Any:
-    """`operator.itemgetter(...)(value)`, `operator.attrgetter(...)(value)`."""
+    """`operator.itemgetter(...)(value)`, `operator.attrgetter(...)(value)`, `operator.methodcaller(...)(value)`."""
+    if isinstance(getter, operator.methodcaller):
+        made, given = getter.__reduce__()
+        named = made.keywords if isinstance(made, functools.partial) else {}
+        name, *args = (*made.args, *given) if isinstance(made, functools.partial) else given
+        return it.call(get_attribute(it, value, name), tuple(args), named)
+
     def one(name: Any) -> Any:
         if isinstance(getter, operator.itemgetter):
             return _getitem(it, value, name)

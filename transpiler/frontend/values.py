@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import ops
 from ..ir.build import Builder, current
 from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
@@ -59,8 +60,8 @@ class View:
         """The view, given the array."""
         raise NotImplementedError
 
-    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The same in NumPy."""
+    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        """The same in NumPy; None where the view itself depends on run-time values."""
         raise NotImplementedError
 
     def write(self, base: Value, part: Value) -> Value | None:
@@ -70,17 +71,18 @@ class View:
 
 @dataclass(frozen=True)
 class FunctionView(View):
-    """A view that a spelling makes, such as a transpose: `function` emits it, `reference` is NumPy's."""
+    """A view that a spelling makes, such as a transpose: `function` emits it, `reference` is NumPy's (None where its
+    options are known only at run time)."""
 
     function: Callable[[Value], Value]
-    reference: Callable[[Any], Any]
+    reference: Callable[[Any], Any] | None
     inverse: Callable[[Value, Value], Value] | None = None
 
     def read(self, base: Value) -> Value:
         return self.function(base)
 
-    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.asarray(self.reference(base))
+    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        return None if self.reference is None else np.asarray(self.reference(base))
 
     def write(self, base: Value, part: Value) -> Value | None:
         return None if self.inverse is None else self.inverse(base, part)
@@ -307,11 +309,23 @@ class OpaqueText(str):
 
 @dataclass(eq=False)
 class Masked:
-    """`x[mask]` with a mask known at run time: good for reductions only."""
+    """`x[mask]` with a mask known at run time, which covers the leading axes of the array; see `masked`."""
 
     array: Value
     mask: Value
     loc: Location | None = None
+
+    @property
+    def rest(self) -> int:
+        """How many axes each selected element has."""
+        return self.array.rank - self.mask.rank
+
+    def whole_mask(self, shape: tuple[Any, ...] | None = None) -> Value:
+        """The mask for each element of the array (or of an array of a shape that it stretches to)."""
+        shape = self.array.shape if shape is None else shape
+        if self.mask.rank == len(shape):
+            return self.mask
+        return ops.broadcast(self.mask, shape=shape, axes=tuple(range(self.mask.rank)))
 
 
 def is_scalar(x: Any) -> bool:

@@ -17,6 +17,7 @@ from ..ops.base import RuleError
 from ..ops.families import broadcast_to
 from ..ops.spelling import as_value, cast, find_spelling
 from .indexing import Index, _check_mask, get_item, index_arrays, parse_index
+from .masked import same_value, select_into
 from .operators import BY_FUNCTION, Operator, binary
 from .values import ArrayRef, Masked, is_scalar, is_static, to_python
 
@@ -97,9 +98,8 @@ def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> N
     whole = mask.read()
     if mask.rank < ref.rank:
         whole = ops.broadcast(whole, shape=ref.shape, axes=tuple(range(mask.rank)))
-    if isinstance(value, Masked) and value.mask is whole:
-        new = value.array
-        _put(it, ref, ops.select(whole, cast(new, ref.dtype), ref.read()))
+    if isinstance(value, Masked) and same_value(value.mask, mask.read()) and value.array.rank <= ref.rank:
+        _put(it, ref, select_into(ref.read(), value, ref.dtype))
         return
     if (isinstance(value, ArrayRef) and value.rank) or isinstance(value, (list, tuple)):
         raise error("E311", "writing an array through a mask that is known only at run time is not supported",
@@ -111,11 +111,12 @@ def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> N
 def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, masked: Masked, operand: Any) -> None:
     """`x[mask] op= number` with a mask known at run time."""
     check_writable(it, ref)
-    if isinstance(operand, (list, tuple)) or (isinstance(operand, ArrayRef) and operand.rank):
+    if isinstance(operand, (list, tuple)) or (isinstance(operand, ArrayRef) and operand.rank > masked.rest):
         raise error("E311", "updating through a mask that is known only at run time takes a number", it.here,
                     help="use np.where(mask, a, b)")
-    new = fitted(it, binary(it, op, ArrayRef(masked.array), operand), ref.dtype, ref.shape)
-    _put(it, ref, ops.select(masked.mask, new, ref.read()))
+    new = binary(it, op, masked, operand)
+    assert isinstance(new, Masked)
+    _put(it, ref, select_into(ref.read(), new, ref.dtype))
 
 
 def _scattered(it: Interpreter, base: Value, index: Index, value: Any, op: Any) -> Value:

@@ -350,8 +350,14 @@ def numpy_imag(val: Any) -> Value:
     return ops.imag(x) if x.type.kind == "c" else const(0, x.type)
 
 
-spell_ufunc(np.conjugate, lambda x: ops.conj(x) if x.type.kind == "c" else x, np.ndarray.conj,
-            np.ndarray.conjugate)
+spell_ufunc(np.conjugate, lambda x: ops.conj(x) if x.type.kind == "c" else x)
+
+
+@spelled(np.ndarray.conj, np.ndarray.conjugate)
+def conj_method(a: Any) -> Value:
+    """Unlike the function, the method leaves truth values as they are."""
+    x = as_value(a)
+    return ops.conj(x) if x.type.kind == "c" else x
 
 
 @spelled(np.angle)

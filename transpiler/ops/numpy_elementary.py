@@ -105,8 +105,7 @@ def python_round(number: Any, ndigits: Any = None) -> Value:
 @spelled(np.modf)
 def numpy_modf(*operands: Any, **options: Any) -> tuple[Value, Value]:
     """The fractional part, of slope 1, and the whole part, of slope 0; both have the sign of x."""
-    (x,) = ufunc_operands(np.trunc, operands, **options)
-    x = x if x.type.is_inexact else cast(x, "float64")
+    (x,) = ufunc_operands(np.modf, operands, **options)
     whole = ops.trunc(x)
     rest = ops.select(ops.isinf(x), const(0, x.type), x - whole)
     return ops.copysign(rest, x), whole

@@ -109,7 +109,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Value:
         return _choose_row(number, stacked, mode)
     if not choices:
         raise RuleError("choose needs at least one array to choose from", code="E302")
-    options = promote(*map(as_value, choices))
+    options = promote(*choices)
     number, *options = broadcast_together(number, *options)
     number = _in_choices(number, len(options), mode)
     found = options[-1]

@@ -152,7 +152,9 @@ def _python_number(x: Any, dtype: str) -> Const:
 def _stacked(items: Sequence[Any], dtype: str | None) -> Value:
     if not len(items):
         return const(0.0, Type(dtype or "float64", (0,)))
-    parts = promote(*[as_value(i) if isinstance(i, (list, tuple, np.ndarray)) else i for i in items], dtype=dtype)
+    # Python's numbers count as float64 and int64 here: np.array([np.float32(1), 2.0]) is of float64.
+    parts = promote(*[as_value(i) if dtype is None or isinstance(i, (list, tuple, np.ndarray)) else i for i in items],
+                    dtype=dtype)
     if any(p.rank != parts[0].rank for p in parts):
         raise RuleError("setting an array element with a sequence. The requested array has an inhomogeneous shape",
                         code="E301")
@@ -162,7 +164,7 @@ def _stacked(items: Sequence[Any], dtype: str | None) -> Value:
 def static_array(array: np.ndarray[Any, Any]) -> Value:
     """A NumPy array known while transpiling, as a value: a splat where all its elements are equal, else stacked."""
     flat = array.reshape(-1)
-    if flat.size == 0 or (flat == flat[0]).all():
+    if flat.size == 0 or flat.tobytes() == flat[:1].tobytes() * flat.size:      # by bits: 0.0 and -0.0 differ
         return const(flat[0].item() if flat.size else 0, Type(array.dtype.name, array.shape))
     if array.ndim == 1:
         return registry.apply("stack", *[const(v.item(), Type(array.dtype.name)) for v in array])

@@ -1,0 +1,78 @@
+"""`x[mask]` with a mask known only at run time: elementwise functions and reductions of it, and writes through it."""
+
+import numpy as np
+import pytest
+
+import gradsmith
+
+RNG = np.random.default_rng(3)
+A, B = RNG.normal(size=(4, 5)), RNG.normal(size=(4, 5))
+ROWS = np.array([True, False, True, True])
+
+
+def reductions(a, m):
+    return (np.max(a[m]), a[m].min(), a[m].mean(), np.prod(a[m]), a[m].std(), a[m].var(ddof=1), a[m].size, len(a[m]),
+            a[m].shape[0], (a[m] > 0).any(), np.sum(a[m] ** 2), np.sum(np.exp(-a[m]) + 1), np.linalg.norm(a[m]),
+            a[m] @ a[m], np.ptp(a[m]), np.average(a[m]), np.sum(np.abs(a[m] - np.mean(a[m]))), np.count_nonzero(a[m]),
+            np.sum(a[m], dtype=np.float32), (2 / a[m]).sum(), np.where(a[m] > 0, a[m], -1).sum())
+
+
+def rows(a, m, w):
+    return (a[m].sum(), a[m].sum(axis=0), a[m].max(axis=0), np.sum(a[m] * w, axis=(0, 1)), a[m].sum(axis=1).sum(),
+            (a[m] - a[m].mean(axis=0)).std(), a[m].var(axis=0, keepdims=True), a[m].size, a[m].shape[1],
+            a[m, 1].sum(), a[m, 1:3].mean(axis=0))
+
+
+def writes(a, m):
+    b = a.copy()
+    b[m] *= 2.0
+    b[a > 0] += b[a > 0] ** 2
+    b[m] = a[m] + 1
+    b[m] += a[0]
+    return b
+
+
+def squared_error(p, y):
+    return np.mean((p[y > 0] - y[y > 0]) ** 2) + np.sum(np.log(p[p > 0]))
+
+
+def same(expected, actual):
+    for e, a in zip(expected, actual, strict=True):
+        assert (np.asarray(e).shape, np.asarray(e).dtype) == (np.asarray(a).shape, np.asarray(a).dtype)
+        np.testing.assert_allclose(a, e, rtol=1e-6 if np.asarray(e).dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("function, args", [(reductions, (A, A > -0.5)), (rows, (A, ROWS, B[0]))])
+def test_reductions_of_selections(function, args):
+    same(function(*args), gradsmith.jit(function)(*args))
+
+
+def test_writes_through_masks():
+    same([writes(A, ROWS)], [gradsmith.jit(writes)(A, ROWS)])
+
+
+def test_gradient_of_selections_is_not_poisoned_by_what_the_mask_hides():
+    expected = np.where(B > 0, 2 * (A - B) / (B > 0).sum(), 0) + np.divide(1, A, where=A > 0, out=np.zeros_like(A))
+    np.testing.assert_allclose(gradsmith.grad(squared_error)(A, B), expected)
+
+
+def test_nothing_selected():
+    def largest(a, m):
+        return a[m].max()
+
+    def total(a, m):
+        return np.sum(1 / a[m])
+
+    nothing = np.zeros(A.shape, bool)
+    with pytest.raises(ValueError, match="no identity"):
+        gradsmith.jit(largest)(A, nothing)
+    assert gradsmith.jit(total)(0 * A, nothing) == 0.0
+    assert (gradsmith.grad(total)(0 * A, nothing) == 0).all()
+
+
+def test_selections_by_different_masks_do_not_mix():
+    def mixed(a, m):
+        return (a[m] + a[~m]).sum()
+
+    with pytest.raises(TypeError, match="E311"):
+        gradsmith.jit(mixed)(A, A > 0)
