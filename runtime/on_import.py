@@ -17,9 +17,14 @@ from .transpiler.ir.types import Type
 from .transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
 
 
+SAME_PARAMETERS = {"jit", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian"}
+
+
 def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:
-    """Compile `made` now if every parameter of `fun` is typed.  A global that the module defines only later defers
-    the work to the first call."""
+    """Compile `made` now if every parameter of `fun` is typed, or of the function that `fun` is the derivative of.
+    A global that the module defines only later defers the work to the first call."""
+    while getattr(fun, "__gradsmith_transformed__", ("",))[0] in SAME_PARAMETERS:
+        fun = fun.__gradsmith_transformed__[1]  # type: ignore[attr-defined]
     if not hasattr(fun, "__code__"):
         return
     specs = function_specs(fun)

@@ -11,11 +11,11 @@ import gradsmith as gs
 
 
 def test_one_record_for_each_compilation_with_its_reason(caplog):
-    made = gs.jit(lambda x, flag: x + 1 if flag else x - 1)
+    made = gs.jit(lambda x, n: x.reshape(n, -1) + 1)
     with caplog.at_level(logging.INFO, logger="gradsmith"):
-        for x, flag in [(np.ones(3), True), (np.ones(4), True), (np.ones(3, np.float32), True), (np.ones(1), True),
-                        (np.ones(3), False), (np.ones(3), True)]:
-            made(x, flag)
+        for x, n in [(np.ones(4), 2), (np.ones(6), 2), (np.ones(4, np.float32), 2), (np.ones(1), 1), (np.ones(9), 3),
+                     (np.ones(4), 2)]:
+            made(x, n)
     messages = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
     reasons = [message.rpartition(": ")[2] for message in messages]
     assert ["first call", "new argument types or sizes of 0 or 1", "new argument types or sizes of 0 or 1",
