@@ -11,10 +11,10 @@ import gradsmith as gs
 
 
 def test_one_record_for_each_compilation_with_its_reason(caplog):
-    made = gs.jit(lambda x, n: x.reshape(n, -1) + 1)
+    made = gs.jit(lambda x, n: np.expand_dims(x, n) + 1)
     with caplog.at_level(logging.INFO, logger="gradsmith"):
-        for x, n in [(np.ones(4), 2), (np.ones(6), 2), (np.ones(4, np.float32), 2), (np.ones(1), 1), (np.ones(9), 3),
-                     (np.ones(4), 2)]:
+        for x, n in [(np.ones(4), 1), (np.ones(6), 1), (np.ones(4, np.float32), 1), (np.ones(1), 1), (np.ones(9), 0),
+                     (np.ones(4), 1)]:
             made(x, n)
     messages = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
     reasons = [message.rpartition(": ")[2] for message in messages]
