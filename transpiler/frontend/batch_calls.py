@@ -139,7 +139,7 @@ def jacobian_call(kind: str) -> Callable[..., Any]:
         rows = (_columns if kind == "jacfwd" else _rows)(traced, count)          # [result][wanted input]
         per_result = []
         for row in rows:
-            trees = dict(zip(dict.fromkeys(numbers), parts_of([arrays(s) for s in traced.structures], row)))
+            trees = dict(zip(sorted(set(numbers)), parts_of([arrays(s) for s in traced.structures], row)))
             per_result.append(packed([trees[k] for k in numbers], argnums))
         jacobian = _with_parts(out, per_result)
         if aux is None:

@@ -52,7 +52,7 @@ def gradient_call(with_value: bool) -> Callable[..., Any]:
         else:
             values = (*inline(traced.func, traced.inputs), *(const(0, v.type) for v in traced.wanted_inputs()))
         primal, bars = values[:len(results)], values[len(results):]
-        trees = dict(zip(dict.fromkeys(numbers), parts_of(traced.structures, bars)))
+        trees = dict(zip(sorted(set(numbers)), parts_of(traced.structures, bars)))
         gradient = packed([trees[k] for k in numbers], argnums)
         count = leaf_count(out)
         extra = unflatten(aux, list(primal[count:])) if aux is not None else None

@@ -130,7 +130,7 @@ def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str
     extra, _ = flatten(kwargs, sizes_are_static=True)
     inputs += leaf_values(extra)
     wanted = [o in numbers for o in owner] + [False] * (len(extra) + len(outer))
-    order = tuple(dict.fromkeys(numbers))
+    order = sorted(set(numbers))
     return Traced(func, out, (*inputs, *outer), tuple(wanted), tuple(structures[k] for k in order))
 
 
