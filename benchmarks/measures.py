@@ -54,7 +54,7 @@ class Effort:
     processes: int
 
 
-FULL, QUICK = Effort(12, 0.15, 5), Effort(2, 0.01, 1)
+FULL, QUICK = Effort(200, 0.01, 5), Effort(2, 0.01, 1)     # rounds short enough to find quiet moments
 
 
 # ---------------------------------------------------------------------------------------------------------------
