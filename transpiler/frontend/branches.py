@@ -31,10 +31,10 @@ from ..ops.spelling import Weak
 from .environment import MISSING, Frame
 from .errors import is_pythons_own, original_exception
 from .liveness import live_after
-from .merge import Broken, DontCare, Merger, Slot, Template, placeholder
+from .merge import DEAD, Broken, DontCare, Merger, Slot, Template, placeholder
 from .operators import truth
 from .state import State, capture, next_version, put, restore, resumed, same_contents
-from .values import ArrayRef, Poison, is_object
+from .values import ArrayRef, is_object
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -203,6 +203,7 @@ def branch(it: Interpreter, frame: Frame | None, pred: Value, then: Callable[[],
     be left; source: what the condition was made of.
     """
     where = it.here
+    it.leave_probe()
     try:
         return _branch(it, frame, pred, then, orelse, rest, live, source, where)
     except TranspileError as problem:
@@ -296,9 +297,6 @@ class Part:
             raise self.template.problem
 
 
-DEAD = Poison(error("E608", "a variable that no statement was thought to read is read"))
-
-
 def prune(frame: Frame, live: frozenset[str] | None) -> None:
     """Forget the values of variables that nothing reads any more, lest they stand for aliases."""
     if live is None or frame.is_comprehension:
@@ -360,7 +358,7 @@ def state_parts(merger: Merger, frame: Frame | None, before: State, arms: tuple[
 def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Sequence[bool]) -> Iterator[Part]:
     """The parts of one cell that differ.  leaving: whether nobody sees this side any more."""
     ca, cb = contents
-    name = cell_name(cell)
+    name = cell_name(merger.it, cell)
     if isinstance(cell, ArrayRef):
         known = [c["known"] for c in contents]
         if all(k is not None for k in known) and np.array_equal(
@@ -402,9 +400,16 @@ def put_array(cell: ArrayRef, value: Any) -> None:
     cell.value, cell.known, cell.recipe, cell.version = value, None, None, next_version()
 
 
-def cell_name(cell: Any) -> str:
-    value = cell.current_value if isinstance(cell, ArrayRef) else None
-    return NUMBERED.sub("", value.name) if isinstance(value, Var) else "x" if isinstance(cell, ArrayRef) else "t"
+def cell_name(it: Interpreter, cell: Any) -> str:
+    """What generated code calls a changed array: as the variable that holds it, where there is one."""
+    if not isinstance(cell, ArrayRef):
+        return "t"
+    for frame in reversed(it.frames):
+        for name, held in frame.variables.items():
+            if isinstance(held, ArrayRef) and held.root is cell:
+                return name
+    value = cell.current_value
+    return NUMBERED.sub("", value.name) if isinstance(value, Var) else "x"
 
 
 def _is_reachable(merger: Merger, cell: ArrayRef) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..ir import dims
 from ..ir.build import check, const, size_value
-from ..ir.dims import DimExpr, is_dim
+from ..ir.dims import DimExpr, is_dim, symbol
 from ..ir.index import At, Item, New, Span
 from ..ir.nodes import Const, Value
 from ..ir.types import I64
@@ -23,6 +23,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, broadcast_together, cast, python_type, static_array
 from .iteration import DimRange, Iterator, iterate
 from .layout import of_index
+from .ranges import surely_nonnegative
 from .values import ArrayRef, Instance, Masked, View, from_numpy, is_object, is_scalar, is_static, to_python, type_of
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _check_in_range(value: Value, axis: int, size: Any) -> None:
                        axes=everything)
     else:
         fits = ops.logical_and(ops.less(value, length), ops.greater_equal(value, ops.negative(length)))
-    check(fits, "IndexError", f"index out of bounds for axis {axis} with size {size}")
+    check(fits, "IndexError", _outside(axis, size))
 
 
 def out_of_bounds(it: Interpreter, number: Any, axis: int, size: Any) -> RuleError:
@@ -417,8 +418,21 @@ def _scalar_index(it: Interpreter, part: Any, axis: int, size: Any) -> Value:
                 raise out_of_bounds(it, known if shown is None else shown, axis, size)
             return size_value(known + size if negative else known)
     value = cast(as_value(part), "int64")
+    dim = it.as_dim(part)
+    if dim is not None and surely_nonnegative(it, dim):
+        if not surely_nonnegative(it, size - 1 - dim):
+            check(ops.less(value, size_value(size)), "IndexError", _outside(axis, size))
+        return value
+    if dim is not None and surely_nonnegative(it, -1 - dim):
+        if not surely_nonnegative(it, dim + size):
+            check(ops.greater_equal(value, ops.negative(size_value(size))), "IndexError", _outside(axis, size))
+        return ops.add(value, size_value(size))
     _check_in_range(value, axis, size)
     return _wrapped(value, size)
+
+
+def _outside(axis: int, size: Any) -> str:
+    return f"index out of bounds for axis {axis} with size {size}"
 
 
 def _is_out_of_range_dim(it: Interpreter, number: Any, size: Any, negative: bool) -> bool:
@@ -493,6 +507,37 @@ def _moving_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -
                               ops.less_equal(ops.add(begin, size_value(length)), size_value(size))),
               "IndexError", f"a slice of {length} elements leaves an axis of {size}")
         return Span(None, length, 1), [begin]
-    raise RuleError("the length of this slice is known only at run time", code="E311", kind=TypeError,
-                    help="use x[i:i + 3] with a fixed length, or np.where over all elements")
+    return _run_time_span(it, start, stop, step, size)
+
+
+def _run_time_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -> tuple[Span, list[Value]]:
+    """A slice with bounds known only at run time: its length is a size named after the int that holds it."""
+    first, last = it.as_dim(start), it.as_dim(stop)
+    if step == 1 and (start is None or first is not None) and (stop is None or last is not None):
+        first, last = first or 0, size if stop is None else last
+        if all(surely_nonnegative(it, d) for d in (first, last - first, size - last)):
+            begin = size_value(first)
+            return Span(None, last - first, 1), [begin]
+    length = size_value(size)
+    zero, one = const(0, I64), const(1, I64)
+    least, most = (zero, length) if step > 0 else (const(-1, I64), ops.subtract(length, one))
+
+    def clipped(bound: Any, default: Value) -> Value:
+        if bound is None:
+            return default
+        value = cast(as_value(bound), "int64")
+        value = ops.select(ops.less(value, zero), ops.add(value, length), value)
+        return ops.minimum(ops.maximum(value, least), most)
+
+    begin = clipped(start, least if step > 0 else most)
+    end = clipped(stop, most if step > 0 else least)
+    span = ops.subtract(end, begin) if step > 0 else ops.subtract(begin, end)
+    by = const(abs(step), I64)
+    count = span if abs(step) == 1 else ops.floor_divide(ops.add(span, const(abs(step) - 1, I64)), by)
+    count = ops.maximum(count, zero)
+    if isinstance(count, Const):
+        return Span(None, int(count.value), step), [begin]
+    # Over nothing, the start may lie outside: it is moved to where no element would be read anyway.
+    begin = ops.select(ops.equal(count, zero), zero, begin)
+    return Span(None, symbol(count.name, 0), step), [begin]
 

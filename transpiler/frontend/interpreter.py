@@ -17,7 +17,7 @@ import numpy as np
 from .. import ops
 from ..errors import Location, TranspileError, error
 from ..ir import walk
-from ..ir.build import Names, building, check, const, current
+from ..ir.build import Builder, Names, building, check, const, current, size_value
 from ..ir.dims import DimExpr, symbol, symbols_of
 from ..ir.nodes import Block, Const, Func, Value, Var
 from ..ir.types import I64
@@ -26,8 +26,9 @@ from ..ops.spelling import Weak, cast, find_spelling
 from .captures import Captures
 from .environment import Frame
 from .errors import raised
-from .guards import Assumptions, Capture, NeedStatic, Unify
+from .guards import Assumptions, Capture, NeedStatic, Restart, Unify
 from .numpy_calls import call_numpy, call_spelling, not_supported
+from .ranges import surely_nonnegative
 from .source import FunctionSource, find_source
 from .trees import Structure, flatten, leaf_values, unflatten
 from .values import (
@@ -41,6 +42,10 @@ from .values import (
 UNNAMED = re.compile(r"t(_\d+)?")
 MAX_DEPTH = 150               # nested calls of user functions
 MAX_STEPS = 200_000           # statements of one trace: beyond, an unrolled loop is taken to be endless
+
+
+class Probe(Exception):
+    """A loop that is tried while transpiling does something at run time."""
 
 
 class Interpreter:
@@ -58,6 +63,9 @@ class Interpreter:
         self.handling: list[TranspileError] = []         # exceptions whose handlers are running
         self.catching: list[Callable[[TranspileError], bool]] = []       # of each `try` that is running
         self.frames: list[Frame] = []                    # of the calls that are running
+        self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
+        self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before
+        self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name
         self.depth = 0
         self.steps = 0
         self.barrier = 0               # arrays older than this belong to an outer block
@@ -82,7 +90,7 @@ class Interpreter:
         try:
             with np.errstate(all="ignore"):
                 return function(*args, **kwargs)
-        except TranspileError:
+        except (TranspileError, Restart):
             raise
         except Exception as problem:
             raise raised(problem, self.here) from problem
@@ -92,6 +100,11 @@ class Interpreter:
         self.sources.setdefault((found.file, found.first_line, found.text), found)
         return found
 
+    def leave_probe(self) -> None:
+        """Something is emitted: a loop that was tried while transpiling is not known then."""
+        if self.probes:
+            raise Probe
+
     # --- static and run-time -----------------------------------------------------------------------------------
 
     def derived(self, result: Weak, operands: Sequence[Any], size: Any) -> None:
@@ -99,14 +112,14 @@ class Interpreter:
         if not isinstance(result.value, Var):
             return
         origins: set[Any] = set()
+        if size is not None and result.value.type == I64:
+            self.sizes[result.value] = size
         for x in operands:
             found = self.origins_of(x)
             if found is None:
                 return
             origins |= found
         self.origins[result.value] = frozenset(origins)
-        if size is not None and result.value.type == I64:
-            self.sizes[result.value] = size
 
     def shifted(self, result: Weak, name: str, a: Any, b: Any) -> None:
         """Remember that an int is another one plus so many."""
@@ -187,6 +200,10 @@ class Interpreter:
                         self.demand(x)
             if not signed and self.assumptions.is_negative(size):
                 raise RuleError("negative dimensions are not allowed", code="E302")
+            if not signed and any(name in self.ranges for name in symbols_of(size)) and not surely_nonnegative(
+                    self, size):
+                check(ops.greater_equal(size_value(size), const(0, I64)), "ValueError",
+                      "negative dimensions are not allowed")
             return size
         value = x.value if isinstance(x, Weak) else x
         if isinstance(value, Const):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterator as PythonIterator
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,26 @@ class Iterator:
         return ()
 
 
+class Sequence(Iterator):
+    """What `zip`, `enumerate` and `reversed` give for arrays: a length and a way to each element.
+
+    A `for` goes over it when the function runs; everything else takes its elements one by one, now.
+    """
+
+    def __init__(self, it: Interpreter, length: Any, item: Callable[[Any], Any], held: tuple[Any, ...]) -> None:
+        self.it, self.length, self.item, self._held = it, length, item, held
+        self.is_fresh = True
+        super().__init__(self._one_by_one())
+
+    def _one_by_one(self) -> PythonIterator[Any]:
+        self.is_fresh = False
+        for k in range(known_length(self.it, self.length)):
+            yield self.item(k)
+
+    def held(self) -> tuple[Any, ...]:
+        return self._held
+
+
 class DimRange:
     """`range` with a bound that is a size or a run-time int."""
 
@@ -57,6 +78,9 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
     if isinstance(value, Masked):
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
+    if isinstance(value, Sequence) and value.is_fresh:
+        value.is_fresh = False
+        return [value.item(k) for k in range(known_length(it, value.length))]
     if is_object(value):
         return _object_items(it, value)
     if is_scalar(value) or python_type(value) is not None:

@@ -81,6 +81,9 @@ class DontCare:
     value: Any = MISSING
 
 
+DEAD = Poison(error("E608", "a variable that no statement was thought to read is read"))
+
+
 def same_template(a: Template, b: Template) -> bool:
     """Equality, by identity where values are in it."""
     match a, b:
@@ -176,14 +179,15 @@ class Merger:
 
     def join(self, a: Any, b: Any, name: str) -> Template:
         """What two values (or a template and a value) have in common."""
-        if isinstance(a, DontCare):
-            return self.join(a.value, b, name) if _fits(a.value, b) else self.lift(b, name)
-        if isinstance(b, DontCare):
-            return self.join(a, b.value, name) if _fits(b.value, a) else self.lift(a, name)
         if isinstance(a, Fixed):
             a = a.value
         if a is b:
             return Fixed(b)
+        a, b = (DontCare() if x is DEAD else x for x in (a, b))
+        if isinstance(a, DontCare):
+            return self.join(a.value, b, name) if _fits(a.value, b) else self.lift(b, name)
+        if isinstance(b, DontCare):
+            return self.join(a, b.value, name) if _fits(b.value, a) else self.lift(a, name)
         for x in (a, b):
             if isinstance(x, Broken):
                 return x
@@ -210,6 +214,8 @@ class Merger:
         """A template for a value that has no counterpart."""
         if isinstance(x, (Fixed, Slot, Group, Option, Broken)):
             return x
+        if x is MISSING:
+            return Fixed(x)
         if isinstance(x, Poison):
             return Broken(x.problem)              # type: ignore[arg-type]
         if isinstance(x, Maybe):
@@ -300,6 +306,8 @@ class Merger:
         yield from self._extract(template, x, set())
 
     def _extract(self, template: Template, x: Any, done: set[int]) -> Iterator[Value | None]:
+        if x is DEAD:
+            x = DontCare()
         if isinstance(x, DontCare):
             x = x.value if x.value is not MISSING and _conforms(template, x.value) else x
         match template:

@@ -87,6 +87,10 @@ def _range(it: Interpreter, *bounds: Any) -> Any:
 
 @means(zip)
 def _zip(it: Interpreter, *values: Any, strict: bool = False) -> Any:
+    from .trips import lazily_zipped
+    lazy = lazily_zipped(it, values) if not strict else None
+    if lazy is not None:
+        return lazy
     columns = [_elements(it, v) for v in values]
     return Iterator(iter(it.native(lambda: list(zip(*columns, strict=strict)))))
 
@@ -98,11 +102,21 @@ def _elements(it: Interpreter, value: Any) -> Any:
 
 @means(enumerate)
 def _enumerate(it: Interpreter, value: Any, start: Any = 0) -> Any:
+    from .trips import lazily_enumerated
+    lazy = lazily_enumerated(it, value, start)
+    if lazy is not None:
+        return lazy
     return Iterator(iter(list(enumerate(iterate(it, value), it.static_int(start, "the start of `enumerate`")))))
 
 
 @means(reversed)
 def _reversed(it: Interpreter, value: Any) -> Any:
+    from .trips import lazily_reversed
+    if isinstance(value, range):
+        return value[::-1]
+    lazy = lazily_reversed(it, value)
+    if lazy is not None:
+        return lazy
     return Iterator(iter(iterate(it, value)[::-1]))
 
 

@@ -10,6 +10,7 @@ import gast
 import numpy as np
 
 from ..errors import TranspileError, error
+from ..ir.build import building
 from ..ops.base import RuleError
 from .attributes import set_attribute
 from .branches import (
@@ -30,7 +31,10 @@ from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, load_name, make_closure
 from .guards import Access
 from .iteration import iterate, lazily
-from .operators import BINARY, binary, truth
+from .loops import Loop, after_trip, rolled_or_unrolled, run_loop
+from .operators import BINARY, binary
+from .state import capture, restore
+from .trips import can_unroll, trips_of
 from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList, is_static, to_python
 
 if TYPE_CHECKING:
@@ -61,6 +65,8 @@ def execute(it: Interpreter, node: Any, frame: Frame, *rest: list[Any]) -> Outco
         raise error("E110", f"`{_word(node)}` is not supported inside a transpiled function", frame.location(node),
                     help="move it out of the function and pass in what it made")
     it.step(frame, node)
+    if it.probes and it.probes[-1].stmts:
+        it.leave_probe()
     try:
         return handler(it, node, frame, *rest)
     except RuleError as problem:
@@ -271,7 +277,10 @@ def _delete(it: Interpreter, node: gast.Delete, frame: Frame) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------
-# control flow that is known while transpiling
+# control flow
+
+
+MOST_TRIED = 1000             # trips of a loop that is tried while transpiling
 
 
 def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
@@ -281,28 +290,67 @@ def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
 def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     values = evaluate(it, node.iter, frame)
     it.at(frame.location(node.iter))
-    for value in lazily(it, values):
+    trips = trips_of(it, values)
+    if trips is None:
+        return _unrolled(it, node, frame, lazily(it, values))
+    if trips.count == 0:
+        return execute_block(it, node.orelse, frame)
+    return rolled_or_unrolled(
+        it, frame, trips.count is not None and trips.count <= MOST_TRIED,
+        lambda: run_loop(Loop(it, node, frame, trips)), lambda: _unrolled(it, node, frame, lazily(it, values)),
+        lambda: can_unroll(it, trips))
+
+
+def _unrolled(it: Interpreter, node: gast.For, frame: Frame, values: Any) -> Outcome:
+    """One trip after the other, while transpiling."""
+    values = iter(values)
+    for value in values:
         assign(it, node.target, value, frame)
-        jump = execute_block(it, node.body, frame)
-        if jump is BREAK:
+        outcome = execute_block(it, node.body, frame)
+        if outcome is BREAK:
             return None
-        if jump is not None and jump is not CONTINUE:
-            return jump
+        if isinstance(outcome, Mixed):
+            return after_trip(it, outcome, frame, lambda: _unrolled(it, node, frame, values))
+        if outcome is not None and outcome is not CONTINUE:
+            return outcome
     return execute_block(it, node.orelse, frame)
 
 
 def _while(it: Interpreter, node: gast.While, frame: Frame) -> Outcome:
-    while True:
-        test = evaluate(it, node.test, frame)
+    def test() -> Any:
+        value = evaluate(it, node.test, frame)
         it.at(frame.location(node.test))
+        return condition(it, value, "the condition of this `while`")
+
+    before, names = capture(it, frame), it.names.taken.copy()
+    with building():
+        first = test()
+    restore(before)
+    it.forget_names(names)
+    if first is False:
+        test()
+        return execute_block(it, node.orelse, frame)
+    is_static = isinstance(first, bool)
+    return rolled_or_unrolled(it, frame, is_static, lambda: run_loop(Loop(it, node, frame, test=test)),
+                              lambda: _unrolled_while(it, node, frame, test), lambda: is_static)
+
+
+def _unrolled_while(it: Interpreter, node: gast.While, frame: Frame, test: Callable[[], Any]) -> Outcome:
+    """One trip after the other, while transpiling."""
+    while True:
+        holds = test()
         it.step(frame, node)
-        if not truth(it, test, "the condition of this `while`"):
+        if not isinstance(holds, bool):
+            return run_loop(Loop(it, node, frame, test=test))
+        if not holds:
             return execute_block(it, node.orelse, frame)
-        jump = execute_block(it, node.body, frame)
-        if jump is BREAK:
+        outcome = execute_block(it, node.body, frame)
+        if outcome is BREAK:
             return None
-        if jump is not None and jump is not CONTINUE:
-            return jump
+        if isinstance(outcome, Mixed):
+            return after_trip(it, outcome, frame, lambda: _unrolled_while(it, node, frame, test))
+        if outcome is not None and outcome is not CONTINUE:
+            return outcome
 
 
 def _break(it: Interpreter, node: gast.Break, frame: Frame) -> Jump:

@@ -1,0 +1,181 @@
+"""What a `for` goes over, as a count and an element for each number: ranges, the first axis of arrays, and `zip`,
+`enumerate` and `reversed` of those."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import ops
+from ..ir import dims
+from ..ir.build import check, const, size_value
+from ..ir.dims import DimExpr, is_dim
+from ..ir.nodes import Value
+from ..ir.types import I64
+from ..ops.base import RuleError
+from ..ops.spelling import as_value, cast
+from .iteration import MOST_ELEMENTS, DimRange, Sequence
+from .operators import BY_FUNCTION, binary
+from .values import ArrayRef, is_static
+
+if TYPE_CHECKING:
+    from .interpreter import Interpreter
+
+NUMBER_OF_TRIPS = 4096        # of a loop that is unrolled where it must be
+
+
+@dataclass
+class Trips:
+    """bounds: first index, end and step.  range: the least and the greatest index as dimensions, None where unknown.
+
+    item: the element at an index.  held: values that elements are taken from.  count: the number of trips, where it
+    is known while transpiling.  demand: what to make static where the elements must be.
+    """
+
+    bounds: tuple[Value, Value, int]
+    range: tuple[Any | None, Any | None]
+    item: Callable[[Any], Any]
+    held: tuple[Any, ...] = ()
+    count: int | None = None
+    demand: tuple[Any, ...] = ()
+
+
+def trips_of(it: Interpreter, values: Any) -> Trips | None:
+    """How to go over something when the function runs; None for what is gone over while transpiling only."""
+    if isinstance(values, range):
+        return _counted(it, values.start, values.stop, values.step, lambda i: i, count=len(values))
+    if isinstance(values, DimRange):
+        return _range(it, values)
+    if isinstance(values, ArrayRef) and values.rank:
+        return _elements(it, sequence_of(it, values))
+    if isinstance(values, Sequence) and values.is_fresh:
+        return _elements(it, values)
+    return None
+
+
+def _elements(it: Interpreter, values: Sequence) -> Trips:
+    size = values.length
+    return _counted(it, 0, size, 1, values.item, count=size if isinstance(size, int) else None, held=values.held())
+
+
+def _counted(it: Interpreter, lo: Any, hi: Any, step: int, item: Callable[[Any], Any], *, count: int | None,
+             held: tuple[Any, ...] = ()) -> Trips:
+    first, end = it.as_dim(lo), it.as_dim(hi)
+    if step > 0:
+        limits = (first, None if end is None else end - 1)
+    else:
+        limits = (None if end is None else end + 1, first)
+    return Trips((_int(lo), _int(hi), step), limits, item, held, count, (lo, hi))
+
+
+def _int(bound: Any) -> Value:
+    if isinstance(bound, int):
+        return const(bound, I64)
+    return size_value(bound) if isinstance(bound, DimExpr) else cast(as_value(bound), "int64")
+
+
+def _range(it: Interpreter, values: DimRange) -> Trips:
+    start, stop, step = values.start, values.stop, values.step
+    if isinstance(step, int):
+        if step == 0:
+            raise RuleError("range() arg 3 must not be zero", kind=ValueError, code="E120")
+        count = None
+        if is_dim(start) and is_dim(stop):
+            size = dims.slice_length(start, stop, step)
+            count = size if isinstance(size, int) else None
+        return _counted(it, start, stop, step, lambda i: i, count=count)
+    lo, hi, by = (_int(b) for b in (start, stop, step))
+    check(ops.not_equal(by, const(0, I64)), "ValueError", "range() arg 3 must not be zero")
+    # -((lo - hi) // step) is the span divided by the step, rounded up, whatever the step's sign.
+    trips = ops.negative(ops.floor_divide(ops.subtract(lo, hi), by))
+
+    def item(k: Any) -> Any:
+        scaled = binary(it, BY_FUNCTION[operator.mul], k, step)
+        return binary(it, BY_FUNCTION[operator.add], start, scaled)
+
+    return Trips((const(0, I64), trips, 1), (0, None), item, (), None, (start, stop, step))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# zip, enumerate, reversed
+
+
+def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
+    """Something to go over as a length and its elements, where at least its length is a run-time matter."""
+    from .indexing import get_item
+    from .iteration import length
+    if isinstance(values, Sequence) and values.is_fresh:
+        return values
+    if isinstance(values, ArrayRef) and values.rank:
+        return Sequence(it, values.shape[0], lambda k: get_item(it, values, k), (values,))
+    if isinstance(values, (range, DimRange)):
+        if isinstance(values, DimRange) and (not isinstance(values.step, int) or not is_dim(values.start)
+                                             or not is_dim(values.stop)):
+            return None
+        size = len(values) if isinstance(values, range) else dims.slice_length(values.start, values.stop, values.step)
+
+        def number(k: Any) -> Any:
+            scaled = binary(it, BY_FUNCTION[operator.mul], k, values.step)
+            return binary(it, BY_FUNCTION[operator.add], scaled, values.start)
+
+        return Sequence(it, size, number, ())
+    if isinstance(values, (list, tuple)):
+        return Sequence(it, length(it, values), lambda k: get_item(it, values, k), tuple(values))
+    return None
+
+
+def _is_lazy(values: Any) -> bool:
+    return isinstance(values, (DimRange, Sequence)) or (isinstance(values, ArrayRef) and not is_static(values))
+
+
+def lazily_zipped(it: Interpreter, columns: tuple[Any, ...]) -> Sequence | None:
+    """`zip` of arrays or ranges; None where it can be done now."""
+    if not any(map(_is_lazy, columns)):
+        return None
+    parts = [sequence_of(it, c) for c in columns]
+    if any(p is None for p in parts) or not parts:
+        return None
+    size = parts[0].length                       # type: ignore[union-attr]
+    for part in parts[1:]:
+        other = part.length                      # type: ignore[union-attr]
+        shorter = it.assumptions.is_negative(other - size) if is_dim(size) and is_dim(other) else None
+        size = dims.minimum(size, other) if shorter is None else other if shorter else size
+    return Sequence(it, size, lambda k: tuple(p.item(k) for p in parts),      # type: ignore[union-attr]
+                    tuple(v for p in parts for v in p.held()))                # type: ignore[union-attr]
+
+
+def lazily_enumerated(it: Interpreter, values: Any, start: Any) -> Sequence | None:
+    part = sequence_of(it, values) if _is_lazy(values) else None
+    if part is None:
+        return None
+    add = BY_FUNCTION[operator.add]
+    return Sequence(it, part.length, lambda k: (k if start == 0 else binary(it, add, k, start), part.item(k)),
+                    part.held())
+
+
+def lazily_reversed(it: Interpreter, values: Any) -> Any | None:
+    """`reversed` of a range is a range; of an array, its elements from the end."""
+    if isinstance(values, DimRange) and isinstance(values.step, int) and abs(values.step) == 1:
+        minus, plus = BY_FUNCTION[operator.sub], BY_FUNCTION[operator.add]
+        shift = minus if values.step > 0 else plus
+        return DimRange(binary(it, shift, values.stop, 1), binary(it, shift, values.start, 1), -values.step)
+    part = sequence_of(it, values) if _is_lazy(values) else None
+    if part is None:
+        return None
+    minus = BY_FUNCTION[operator.sub]
+    return Sequence(it, part.length, lambda k: part.item(binary(it, minus, part.length - 1, k)), part.held())
+
+
+def can_unroll(it: Interpreter, trips: Trips) -> bool:
+    """Whether the loop may be unrolled; starts the trace again where its bounds can be made static."""
+    if trips.count is not None:
+        return trips.count <= NUMBER_OF_TRIPS
+    for bound in trips.demand:
+        if isinstance(bound, DimExpr):
+            example = it.assumptions.example(bound)
+            if example is None or example > MOST_ELEMENTS:
+                continue
+        it.demand(bound)
+    return False
