@@ -165,8 +165,8 @@ class Op(ABC):
                   **params: Any) -> Sequence[Value | None]:
         raise NotImplementedError(self.name)
 
-    def vjp_limit(self, moved: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
-                  **params: Any) -> Sequence[Value | None]:
+    def vjp_limit(self, moved: Sequence[Value | None], again: Sequence[Value | None], args: Sequence[Value],
+                  result: Sequence[Value], **params: Any) -> Sequence[Value | None]:
         raise NotImplementedError(self.name)
 
     @abstractmethod

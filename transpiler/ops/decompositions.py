@@ -99,11 +99,14 @@ class Pairs:
         """x[i, j] / (s[j] - s[i]), 0 for equals and on the diagonal."""
         return divided(x, self.right - self.left, self._are_equal())
 
-    def difference_limits(self, x: Value) -> Value:
-        """x[i, j] / (p[j] - p[i]) for equals off the diagonal, where p are the `steps`; 0 elsewhere."""
+    def difference_limits(self, x: Value, again: Value | None = None) -> Value:
+        """x[i, j] / (p[j] - p[i]) for equals off the diagonal, where p are the `steps`; 0 elsewhere.
+
+        again: the derivative of x along p, for what is one order more exact in the difference (transforms/limits.py).
+        """
         p = steps(self.s)
-        there = ops.logical_and(self._are_equal(), ops.logical_not(self.is_diagonal))
-        return divided(x, self._over_columns(p) - self._over_rows(p), ops.logical_not(there))
+        elsewhere = ops.logical_not(ops.logical_and(self._are_equal(), ops.logical_not(self.is_diagonal)))
+        return limit(x, again, self.right - self.left, self._over_columns(p) - self._over_rows(p), elsewhere)
 
     def _are_equal(self) -> Value:
         larger = ops.maximum(ops.absolute(self.left), ops.absolute(self.right))
@@ -114,10 +117,10 @@ class Pairs:
         """x[i, j] / (s[j] + s[i]), 0 where both are 0 and on the diagonal."""
         return divided(x, self.right + self.left, ops.logical_or(self._vanish(), self.is_diagonal))
 
-    def sum_limits(self, x: Value) -> Value:
+    def sum_limits(self, x: Value, again: Value | None = None) -> Value:
         p = steps(self.s)
-        there = ops.logical_and(self._vanish(), ops.logical_not(self.is_diagonal))
-        return divided(x, self._over_columns(p) + self._over_rows(p), ops.logical_not(there))
+        elsewhere = ops.logical_not(ops.logical_and(self._vanish(), ops.logical_not(self.is_diagonal)))
+        return limit(x, again, self.right + self.left, self._over_columns(p) + self._over_rows(p), elsewhere)
 
     def _vanish(self) -> Value:
         return self.right + self.left <= self._floor(self.pairs.shape)
@@ -127,9 +130,19 @@ class Pairs:
         s = self._over_columns(self.s, x.shape)
         return divided(x, s, s <= self._floor(x.shape))
 
-    def column_limits(self, x: Value) -> Value:
+    def column_limits(self, x: Value, again: Value | None = None) -> Value:
         s = self._over_columns(self.s, x.shape)
-        return divided(x, self._over_columns(steps(self.s), x.shape), s > self._floor(x.shape))
+        return limit(x, again, s, self._over_columns(steps(self.s), x.shape), s > self._floor(x.shape))
+
+
+def limit(x: Value, again: Value | None, divisor: Value, step: Value, elsewhere: Value) -> Value:
+    """x / step - divisor * again / (2 step ** 2), and 0 `elsewhere`."""
+    first = divided(x, step, elsewhere)
+    if again is None:
+        return first
+    zero = const(0, x.type)
+    return first - divided(ops.select(elsewhere, zero, divisor) * ops.select(elsewhere, zero, again),
+                           const(2, x.type) * step * step, elsewhere)
 
 
 def divided(x: Value, by: Value, is_zero: Value) -> Value:
@@ -229,12 +242,14 @@ class Eigh(Decomposition):
         inner = matmul(matrix_transpose(v), matmul(symmetrised(t, lower), v))  # type: ignore[arg-type]
         return None, matmul(v, Pairs(w).difference_limits(inner))
 
-    def vjp_limit(self, moved: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
-                  lower: bool = True, **params: Any) -> list[Any]:
-        (_, moved_v), (w, v) = moved, result
+    def vjp_limit(self, moved: Sequence[Value | None], again: Sequence[Value | None], args: Sequence[Value],
+                  result: Sequence[Value], lower: bool = True, **params: Any) -> list[Any]:
+        (_, moved_v), (_, again_v), (w, v) = moved, again, result
         if moved_v is None:
             return [None]
-        return [folded(turned(v, Pairs(w).difference_limits(matmul(matrix_transpose(v), moved_v))), lower)]
+        back = matrix_transpose(v)
+        inner = Pairs(w).difference_limits(matmul(back, moved_v), None if again_v is None else matmul(back, again_v))
+        return [folded(turned(v, inner), lower)]
 
     def giving_only(self, used: Sequence[bool]) -> Any:
         return ops.eigvalsh if tuple(used) == (True, False) else None
@@ -337,23 +352,30 @@ class Svd(Decomposition):
         grows = None if ct_s is None else matmul(scaled_columns(u, ct_s), vt)
         return [total(grows, *self._pulled(ct_u, ct_vt, u, vt, pairs.differences, pairs.sums, pairs.columns))]
 
-    @staticmethod
-    def _pulled(ct_u: Value | None, ct_vt: Value | None, u: Value, vt: Value, differences: Any, sums: Any,
-                columns: Any) -> list[Value | None]:
-        """The transpose of `_turns`."""
+    @classmethod
+    def _pulled(cls, ct_u: Value | None, ct_vt: Value | None, u: Value, vt: Value, differences: Any, sums: Any,
+                columns: Any, again: tuple[Value | None, Value | None] | None = None) -> list[Value | None]:
+        """The transpose of `_turns`.  again: derivatives of ct_u and ct_vt, given to what divides."""
         if ct_u is None and ct_vt is None:
             return []
-        v = matrix_transpose(vt)
+        second = cls._numerators(again[0], again[1], u, vt) if again else ()
+        first = cls._numerators(ct_u, ct_vt, u, vt)
+        both, apart, beside_u, beside_v = (
+            None if x is None else divide(x, *second[k:k + 1])
+            for k, (divide, x) in enumerate(zip((differences, sums, columns, columns), first, strict=True)))
+        inner = (both + apart) * const(0.5, both.type)  # type: ignore[operator, union-attr]
+        return [matmul(matmul(u, inner), vt), None if beside_u is None else matmul(beside_u, vt),
+                None if beside_v is None else matmul(u, matrix_transpose(beside_v))]
+
+    @staticmethod
+    def _numerators(ct_u: Value | None, ct_vt: Value | None, u: Value, vt: Value) -> tuple[Value | None, ...]:
+        """What is divided by differences of singular values, by sums, and by themselves for u and for v."""
         ct_v = None if ct_vt is None else matrix_transpose(ct_vt)
         of_u = None if ct_u is None else antisymmetric(matmul(matrix_transpose(u), ct_u))
         of_v = None if ct_v is None else antisymmetric(matmul(vt, ct_v))
-        both = total(of_u, of_v)
-        apart = total(of_u, None if of_v is None else -of_v)
-        half = const(0.5, both.type)  # type: ignore[union-attr]
-        inner = (differences(both) + sums(apart)) * half
-        return [matmul(matmul(u, inner), vt),
-                None if ct_u is None else matmul(columns(rest(u, ct_u)), vt),
-                None if ct_v is None else matmul(u, matrix_transpose(columns(rest(v, ct_v))))]
+        return (total(of_u, of_v), total(of_u, None if of_v is None else -of_v),
+                None if ct_u is None else rest(u, ct_u),
+                None if ct_v is None else rest(matrix_transpose(vt), ct_v))
 
     def parting(self, args: Sequence[Value], result: Sequence[Value], **params: Any) -> Sequence[Value | None] | None:
         return None if is_empty(args[0]) else (None, steps(result[1]), None)
@@ -366,12 +388,11 @@ class Svd(Decomposition):
                                pairs.column_limits)
         return t_u, None, matrix_transpose(t_v)
 
-    def vjp_limit(self, moved: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
-                  **params: Any) -> list[Any]:
-        (moved_u, _, moved_vt), (u, s, vt) = moved, result
-        pairs = Pairs(s)
-        return [total(*self._pulled(moved_u, moved_vt, u, vt, pairs.difference_limits, pairs.sum_limits,
-                                    pairs.column_limits))]
+    def vjp_limit(self, moved: Sequence[Value | None], again: Sequence[Value | None], args: Sequence[Value],
+                  result: Sequence[Value], **params: Any) -> list[Any]:
+        (u, _, vt), pairs = result, Pairs(result[1])
+        return [total(*self._pulled(moved[0], moved[2], u, vt, pairs.difference_limits, pairs.sum_limits,
+                                    pairs.column_limits, (again[0], again[2])))]
 
     def giving_only(self, used: Sequence[bool]) -> Any:
         return ops.singular_values if tuple(used) == (False, True, False) else None

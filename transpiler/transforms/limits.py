@@ -8,12 +8,15 @@ numerator vanishes at y for every function that is smooth in a, so its quotient 
 
 which is one more forward derivative, of what comes after the operation:
 
-    reverse   of its cotangent:  moved = d ct(y + e p) / de, and `op.vjp_limit(moved, ...)` is added to its vjp
+    reverse   of its cotangent: `op.vjp_limit(moved, again, ...)` is added to its vjp, where `moved` and `again` are the
+              first and second derivative of ct(y + e p) in e.  With n the numerator and g the difference that vanishes,
+              n / g is n' / g' - g n'' / (2 g'^2) up to the square of g, so that this may be derived once more
     forward   `op.jvp_limit` gives the turn r that is left out, divided by the difference of p instead; to the tangent
               of a result f(y) is added d^2 f(y + e p + h r) / de dh
 
-First derivatives are exact where results coincide, and as good as half the digits where they nearly do.  This holds
-for operations in the func's own block; inside branches and loops the quotients stay left out.
+Where results coincide, first derivatives are exact and second ones are, if the first derivation was in reverse mode;
+where they nearly do, as good as half the digits.  This holds for operations in the func's own block; inside branches
+and loops the quotients stay left out.
 """
 
 from __future__ import annotations
@@ -42,11 +45,14 @@ def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value 
     if not turning:
         return parts        # of coinciding results only what does not part, but turns, has an undetermined derivative
     after = _func(stmts[stmts.index(let) + 1:], turning)
-    moved = _pushed(after, _seeds(let, directions), jvp)
-    at = iter(moved)
-    given = [next(at) if d is None and isinstance(ct, Var) else None for ct, d in zip(cts, directions, strict=True)]
+    found = iter(_moved_twice(after, _seeds(let, directions), jvp))
+    pairs = [next(found) if d is None and isinstance(ct, Var) else (None, None)
+             for ct, d in zip(cts, directions, strict=True)]
+    if all(once is None for once, _ in pairs):
+        return parts
     with cotangent_zeros(Zeros.MASKED):
-        more = let.op.vjp_limit(given, let.args, let.targets, **let.params)
+        more = let.op.vjp_limit([once for once, _ in pairs], [twice for _, twice in pairs], let.args, let.targets,
+                                **let.params)
     return [a if b is None else b if a is None else a + b for a, b in zip(parts, more, strict=True)]
 
 
@@ -105,11 +111,19 @@ def _bound(stmt: Stmt, block: Block) -> set[Var]:
     return found
 
 
-def _pushed(func: Func, seeds: Mapping[Var, Value], jvp: Jvp) -> list[Value | None]:
-    """The tangents of the func's results along `seeds`, emitted here; None where they are zero."""
+def _moved_twice(func: Func, seeds: Mapping[Var, Value], jvp: Jvp) -> list[tuple[Value | None, Value | None]]:
+    """First and second derivatives of the func's results along `seeds`, emitted here; None where they are zero."""
     moving = [p in seeds for p in func.params]
     if not any(moving):
-        return [None] * len(func.results)
-    pushed = jvp(func, moving)
-    found = inline(pushed, [*func.params, *(seeds[p] for p in func.params if p in seeds)])[len(func.results):]
-    return [None if isinstance(t, Const) and t.value == 0 else t for t in found]
+        return [(None, None)] * len(func.results)
+    once = jvp(func, moving)
+    once = Func(once.name, once.params, Block(once.body.stmts, once.results[len(func.results):]))
+    twice = jvp(once, [p in seeds for p in once.params])
+    directions = [seeds[p] for p in func.params if p in seeds]
+    found = inline(twice, [*func.params, *directions, *directions])
+    count = len(func.results)
+    return [(_or_none(a), _or_none(b)) for a, b in zip(found[:count], found[count:], strict=True)]
+
+
+def _or_none(value: Value) -> Value | None:
+    return None if isinstance(value, Const) and value.value == 0 else value
