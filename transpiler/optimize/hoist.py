@@ -12,7 +12,7 @@ if an index of a loop around stands in it: at a constant place, an array might b
 from __future__ import annotations
 
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Var
-from ..ir.walk import blocks, with_blocks
+from ..ir.walk import blocks, sizes_used, with_blocks
 from ..ops.base import Lowering
 from .common import share_common
 
@@ -50,7 +50,8 @@ def _out_of(loop: For) -> tuple[list[Stmt], For]:
     moved: list[Stmt] = []
     kept: list[Stmt] = []
     for stmt in loop.body.stmts:
-        if isinstance(stmt, Let) and _may_move(stmt) and inside.isdisjoint(stmt.args):
+        if isinstance(stmt, Let) and _may_move(stmt) and inside.isdisjoint(stmt.args) and (
+                sizes_used(stmt).isdisjoint(v.name for v in inside)):
             moved.append(stmt)
         else:
             kept.append(stmt)
