@@ -16,7 +16,6 @@ from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
 from .transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
 
-
 SAME_PARAMETERS = {"jit", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian"}
 
 

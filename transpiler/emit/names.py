@@ -25,6 +25,8 @@ RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset
 INDICES = "ijklmn"
 LETTERS = "abcdefghpqrsuvwyz"
 _NUMBERED = re.compile(r"_\d+$")
+_NUMBERED_OFTEN = re.compile(r"(_\d+)(?:_\d+)+$")
+_DERIVED = re.compile(r"((?:[dt]_)+)(.+?)(?:_\d+)+")
 _NAMELESS = re.compile(r"t(_\d+)*")
 
 
@@ -113,7 +115,12 @@ class Naming:
         """Without the number that made it unique."""
         while (base := _NUMBERED.sub("", name)) != name and (base in self._raw or base[2:] in self._params):
             name = base         # d_x_1 is the adjoint of x, also where no d_x is left
-        return name
+        if {name, name[2:]} & self._params:
+            return name
+        derived = _DERIVED.fullmatch(name)
+        if derived is not None and derived[2] in self._params:
+            return derived[1] + derived[2]          # t_d_x_1_1 is the tangent of d_x
+        return _NUMBERED_OFTEN.sub(r"\1", name)
 
     def _is_nameless(self, var: Var) -> bool:
         """Has it only the name that its operation gave it?"""

@@ -6,7 +6,7 @@
     c = add(a, b)           return c
     return c
 
-A nested block sees what the blocks around it have computed.
+A nested block sees what the blocks around it have computed.  What was checked once holds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.build import expression_key
-from ..ir.nodes import Block, Func, Let, Value, Var
+from ..ir.nodes import Block, Check, Func, Let, Value, Var
 from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_operands
 
 
@@ -37,6 +37,10 @@ def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, V
                     replaced.update(zip(stmt.targets, known, strict=True))
                     continue
                 seen[key] = stmt.targets
+        elif isinstance(stmt, Check):
+            if ("held", stmt.pred) in seen:
+                continue
+            seen["held", stmt.pred] = ()
         else:
             stmt = with_blocks(stmt, [_share(b, seen, replaced, sizes) for b in blocks(stmt)])
         stmts.append(stmt)

@@ -27,13 +27,12 @@ def _attention_vjp(q, k, v, ct):
     D = np.empty((b, n, m))
     batched_gemm(q, permuted(k, (0, 2, 1)), D)  # attention.py:6
     s = np.sqrt(np.float64(d))                  # attention.py:6
-    g = m > 0                                   # attention.py:7
-    if not g:
+    if not m > 0:
         raise ValueError("zero-size array to reduction operation maximum which has no identity [attention.py:7: weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))]")  # attention.py:7
     E = np.empty((b, n))
     weights_2 = np.empty((b, n, m))
     A = np.empty((b, n))
-    weights_1_1 = np.empty((b, n, m))
+    weights_1 = np.empty((b, n, m))
     for i in range(b):
         for j in range(n):
             a = -np.inf
@@ -47,16 +46,14 @@ def _attention_vjp(q, k, v, ct):
                 c = accumulate(c, weights_2_1)  # attention.py:8
             A[i, j] = c
             for k_1 in range(m):
-                weights_1_1_1 = weights_2[i, j, k_1] / c  # attention.py:8
-                weights_1_1[i, j, k_1] = weights_1_1_1
+                weights_1_1 = weights_2[i, j, k_1] / c  # attention.py:8
+                weights_1[i, j, k_1] = weights_1_1
     value = np.empty((b, n, e))
-    batched_gemm(weights_1_1, v, value)         # attention.py:9
-    if not g:
-        raise ValueError("zero-size array to reduction operation maximum which has no identity [attention.py:7: weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))]")  # attention.py:7
+    batched_gemm(weights_1, v, value)           # attention.py:9
     d_weights = np.empty((b, n, m))
     batched_gemm(ct, permuted(v, (0, 2, 1)), d_weights)  # attention.py:9
     d_v = np.empty((b, m, e))
-    batched_gemm(permuted(weights_1_1, (0, 2, 1)), ct, d_v)  # attention.py:9
+    batched_gemm(permuted(weights_1, (0, 2, 1)), ct, d_v)  # attention.py:9
     S = np.empty(m)
     B = np.empty((b, n, m))
     f = 1.0 / s                                 # attention.py:6
@@ -66,28 +63,28 @@ def _attention_vjp(q, k, v, ct):
             c = 0.0
             for k_1 in range(m):
                 d_weights_ij = d_weights[i, j, k_1]
-                h = 0.0 if d_weights_ij == 0.0 else d_weights_ij * a  # attention.py:8
-                S[k_1] = h
-                p = -(weights_1_1[i, j, k_1] * a)  # attention.py:8
-                c = accumulate(c, 0.0 if d_weights_ij == 0.0 else d_weights_ij * p)  # attention.py:8
-            r = 0.0
+                g = 0.0 if d_weights_ij == 0.0 else d_weights_ij * a  # attention.py:8
+                S[k_1] = g
+                h = -(weights_1[i, j, k_1] * a)  # attention.py:8
+                c = accumulate(c, 0.0 if d_weights_ij == 0.0 else d_weights_ij * h)  # attention.py:8
+            p = 0.0
             for k_1 in range(m):
                 d_weights_1 = S[k_1] + c        # attention.py:7
-                h = 0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2[i, j, k_1]  # attention.py:7
-                r = accumulate(r, -h)           # attention.py:7
+                g = 0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2[i, j, k_1]  # attention.py:7
+                p = accumulate(p, -g)           # attention.py:7
             E_ij = E[i, j]
-            u = 0.0
+            r = 0.0
             for k_1 in range(m):
-                h = np.float64(D[i, j, k_1] / s == E_ij)  # attention.py:7
-                u = accumulate(u, h)            # attention.py:7
-            w = r / maximum(u, 1.0)             # attention.py:7
+                g = np.float64(D[i, j, k_1] / s == E_ij)  # attention.py:7
+                r = accumulate(r, g)            # attention.py:7
+            u = p / maximum(r, 1.0)             # attention.py:7
             for k_1 in range(m):
                 d_weights_1 = S[k_1] + c        # attention.py:7
                 weights_2_ij = weights_2[i, j, k_1]
-                h = w if D[i, j, k_1] / s == E_ij else 0.0  # attention.py:7
-                d_scores = (0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2_ij) + h  # attention.py:6
-                p = 0.0 if d_scores == 0.0 else d_scores * f  # attention.py:6
-                B[i, j, k_1] = p
+                g = u if D[i, j, k_1] / s == E_ij else 0.0  # attention.py:7
+                d_scores = (0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2_ij) + g  # attention.py:6
+                h = 0.0 if d_scores == 0.0 else d_scores * f  # attention.py:6
+                B[i, j, k_1] = h
     d_q = np.empty((b, n, d))
     batched_gemm(B, k, d_q)                     # attention.py:6
     C = np.empty((b, d, m))

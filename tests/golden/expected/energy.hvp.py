@@ -18,11 +18,11 @@ def energy_hvp(x, t_x):
     n = x.shape[0]
     if not (t_x.shape[0] == n):
         raise ValueError("energy_hvp was generated for x: f64[n], t_x: f64[n]")
-    t_d_x_1_1 = np.empty(n)
+    t_d_x = np.empty(n)
     for i in range(n):
         x_i = x[i]
         t = tanh(x_i)                           # energy.py:8
         p = t_x[i] * (1.0 - t * t)              # energy.py:8
         a = p * t                               # energy.py:8
-        t_d_x_1_1[i] = p + (p - (a + a) * x_i)  # energy.py:8
-    return t_d_x_1_1
+        t_d_x[i] = p + (p - (a + a) * x_i)      # energy.py:8
+    return t_d_x

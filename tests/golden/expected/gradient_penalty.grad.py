@@ -24,8 +24,8 @@ def gradient_penalty_grad(w, x):
         x_i = x[i]
         p = w_i * x_i                           # gradient_penalty.py:8
         c = cos(p)                              # gradient_penalty.py:8
-        d_x_1_1_1 = c * w_i                     # gradient_penalty.py:8
-        d_d_x_1_1 = d_x_1_1_1 + d_x_1_1_1       # gradient_penalty.py:8
-        d_w_1 = d_d_x_1_1 * c - d_d_x_1_1 * w_i * sin(p) * x_i  # gradient_penalty.py:8
+        d_x = c * w_i                           # gradient_penalty.py:8
+        d_d_x = d_x + d_x                       # gradient_penalty.py:8
+        d_w_1 = d_d_x * c - d_d_x * w_i * sin(p) * x_i  # gradient_penalty.py:8
         d_w[i] = d_w_1
     return d_w

@@ -21,9 +21,9 @@ def least_squares_grad(w, x, y):
         raise ValueError("least_squares_grad was generated for w: f64[m], x: f64[m], y: f64")
     a = 0.0
     for i in range(m):
-        a = accumulate(a, x[i] * w[i])          # least_squares.py:8
-    p = 2.0 * (a - y)                           # least_squares.py:8
+        a = accumulate(a, x[i] * w[i])          # least_squares.py:5
+    p = 2.0 * (a - y)                           # least_squares.py:5
     d_w = np.empty(m)
     for i in range(m):
-        d_w[i] = p * x[i]                       # least_squares.py:8
+        d_w[i] = p * x[i]                       # least_squares.py:5
     return d_w

@@ -23,8 +23,8 @@ def least_squares_grad_vmap(w, x, y):
     for i in range(batch):
         a = 0.0
         for j in range(m):
-            a = accumulate(a, x[i, j] * w[j])   # least_squares.py:8
-        p = 2.0 * (a - y[i])                    # least_squares.py:8
+            a = accumulate(a, x[i, j] * w[j])   # least_squares.py:5
+        p = 2.0 * (a - y[i])                    # least_squares.py:5
         for j in range(m):
-            d_w[i, j] = p * x[i, j]             # least_squares.py:8
+            d_w[i, j] = p * x[i, j]             # least_squares.py:5
     return d_w

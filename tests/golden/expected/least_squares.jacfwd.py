@@ -24,11 +24,11 @@ def least_squares_jacfwd(w, x, y):
     for i in range(m):
         b = 0.0
         for j in range(m):
-            b = accumulate(b, np.float64(i == j) * x[j])  # least_squares.py:8
+            b = accumulate(b, np.float64(i == j) * x[j])  # least_squares.py:5
         E[i] = b
-        a = accumulate(a, x[i] * w[i])          # least_squares.py:8
-    p = 2.0 * (a - y)                           # least_squares.py:8
+        a = accumulate(a, x[i] * w[i])          # least_squares.py:5
+    p = 2.0 * (a - y)                           # least_squares.py:5
     P = np.empty(m)
     for i in range(m):
-        P[i] = E[i] * p                         # least_squares.py:8
+        P[i] = E[i] * p                         # least_squares.py:5
     return P

@@ -36,10 +36,10 @@ def softmax_cross_entropy_value_and_grad(scores, target):
             A[i, j] = e
             c = accumulate(c, e)                # softmax_cross_entropy.py:8
         B[i] = c
-        log_total_1_2 = log(c)                  # softmax_cross_entropy.py:8
+        log_total_1 = log(c)                    # softmax_cross_entropy.py:8
         d = 0.0
         for j in range(k):
-            p = target[i, j] * (scores[i, j] - b - log_total_1_2)  # softmax_cross_entropy.py:9
+            p = target[i, j] * (scores[i, j] - b - log_total_1)  # softmax_cross_entropy.py:9
             d = accumulate(d, p)                # softmax_cross_entropy.py:9
         a = accumulate(a, d)                    # softmax_cross_entropy.py:9
     f = np.float64(n)                           # softmax_cross_entropy.py:9
