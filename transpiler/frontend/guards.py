@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import dims
+from ..ir import dims, registry
+from ..ir.build import check, current, is_building, size_value
 from ..ir.types import Type
 from .values import Leaf
 
@@ -167,6 +168,13 @@ class Unify(Restart):
         self.sizes = dict(sizes)
 
 
+def check_equal(a: Any, b: Any) -> None:
+    """Two sizes that an operation needs to be equal, compared when the function runs."""
+    if is_building():
+        check(registry.apply("equal", size_value(a), size_value(b)), "ValueError",
+              f"shapes do not fit: a length of {a} and one of {b}")
+
+
 class Assumptions:
     """Decides facts about sizes: by what is known, else by the sizes of this call, which becomes a guard."""
 
@@ -174,6 +182,7 @@ class Assumptions:
         self.sizes = dict(sizes)          # of each symbol; None where this call has no example
         self.fixed: set[str] = set()      # symbols that are int arguments: unified by making the argument static
         self.guards: dict[ShapeGuard, None] = {}
+        self.compared: set[tuple[Any, ...]] = set()      # sizes that are compared when the function runs, by block
 
     def decidable(self, dim: Any) -> bool:
         return all(name in self.sizes for name in dims.symbols_of(dim))
@@ -230,7 +239,11 @@ class Assumptions:
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
         if not self.decidable(difference):
-            return True              # sizes that only the running function has: taken as equal, as NumPy would check
+            key = (current() if is_building() else None, *sorted((str(a), str(b))))
+            if key not in self.compared:
+                self.compared.add(key)
+                check_equal(a, b)    # sizes that only the running function has
+            return True
         raise Unify(self.solved(difference))
 
     def pinned(self, *parts: Any) -> dict[str, Any]:

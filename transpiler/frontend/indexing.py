@@ -512,7 +512,7 @@ def _moving_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -
 
 def _run_time_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -> tuple[Span, list[Value]]:
     """A slice with bounds known only at run time: its length is a size named after the int that holds it."""
-    first, last = it.as_dim(start), it.as_dim(stop)
+    first, last = (b if is_dim(b) else it.sizes.get(b) for b in (start, stop))
     if step == 1 and (start is None or first is not None) and (stop is None or last is not None):
         first, last = first or 0, size if stop is None else last
         if all(surely_nonnegative(it, d) for d in (first, last - first, size - last)):
@@ -531,13 +531,17 @@ def _run_time_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any)
 
     begin = clipped(start, least if step > 0 else most)
     end = clipped(stop, most if step > 0 else least)
-    span = ops.subtract(end, begin) if step > 0 else ops.subtract(begin, end)
+    if step == 1 and isinstance(begin, Const) and begin.value == 0:
+        span = end
+    else:
+        span = ops.subtract(end, begin) if step > 0 else ops.subtract(begin, end)
     by = const(abs(step), I64)
     count = span if abs(step) == 1 else ops.floor_divide(ops.add(span, const(abs(step) - 1, I64)), by)
     count = ops.maximum(count, zero)
     if isinstance(count, Const):
         return Span(None, int(count.value), step), [begin]
     # Over nothing, the start may lie outside: it is moved to where no element would be read anyway.
-    begin = ops.select(ops.equal(count, zero), zero, begin)
+    if not (isinstance(begin, Const) and begin.value == 0):
+        begin = ops.select(ops.equal(count, zero), zero, begin)
     return Span(None, symbol(count.name, 0), step), [begin]
 

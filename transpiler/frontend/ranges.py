@@ -18,6 +18,10 @@ def surely_nonnegative(it: Interpreter, dim: Any) -> bool:
     """Whether dim >= 0 in every trip of the loops around, for all sizes."""
     if isinstance(dim, int):
         return dim >= 0
+    parts = _without_extreme(dim)
+    if parts is not None:
+        needed, either = parts
+        return (any if needed else all)(surely_nonnegative(it, part) for part in either)
     for name in reversed(it.ranges):
         if name not in symbols_of(dim):
             continue
@@ -34,6 +38,20 @@ def surely_nonnegative(it: Interpreter, dim: Any) -> bool:
         return False
     low, _ = dims.bounds(dim)
     return low is not None and low >= 0
+
+
+def _without_extreme(dim: DimExpr) -> tuple[bool, tuple[Any, Any]] | None:
+    """`x - max(a, b)` is not negative if both x - a and x - b are not; `x + max(a, b)` if one of x + a and x + b is.
+
+    Whether one is enough, and the two; None where there is no maximum or minimum to take apart.
+    """
+    for monomial, coefficient in dim.terms:
+        if len(monomial) != 1 or isinstance(monomial[0], Symbol) or monomial[0].kind not in ("max", "min"):
+            continue
+        rest = dim - dims.DimExpr(((monomial, coefficient),))
+        one, other = (rest + coefficient * arg for arg in monomial[0].args)
+        return (monomial[0].kind == "max") is (coefficient > 0), (one, other)
+    return None
 
 
 def is_size(it: Interpreter, name: str) -> bool:
