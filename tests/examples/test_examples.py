@@ -50,6 +50,15 @@ def test_quickstart(tmp_path):
     assert "def energy_grad(x, k):" in text
 
 
+@pytest.mark.slow
+def test_spring(tmp_path):
+    """Newton's method converges quadratically only with the right gradient and the right Hessian."""
+    text = run(tmp_path, str(EXAMPLES / "spring.py"), "--steps", "200")
+    sizes = [float(size) for size in re.findall(r"gradient (\S+)", text)]
+    assert sizes[-1] < 1e-8
+    assert float(re.search(r"largest error (\S+)", text)[1]) < 1e-3
+
+
 def test_iris_is_whole():
     """Sums of the columns, as they follow from the means that Fisher gives (table II)."""
     with open(EXAMPLES / "data" / "iris.csv", newline="") as file:
