@@ -24,6 +24,9 @@ from .machine_code import MachineCode
 from .transpiler import ops
 from .transpiler.frontend.values import Leaf
 
+ARRAY: Any = types.Array         # Numba's own hints know only some of their arguments and attributes
+SETTINGS: Any = config
+
 
 class EntryTable(CPUDispatcher):  # type: ignore[misc]
     """Overloads by Numba types.  It never compiles by itself."""
@@ -50,23 +53,23 @@ def numba_type(leaf: Leaf, value: Any) -> types.Type:
     `value` is its layout."""
     scalar = from_dtype(leaf.type.numpy)
     if isinstance(value, str):
-        return types.Array(scalar, leaf.type.rank, value)
+        return ARRAY(scalar, leaf.type.rank, value)
     if isinstance(value, np.ndarray):
-        return types.Array(scalar, value.ndim, layout(value), readonly=not value.flags.writeable)
+        return ARRAY(scalar, value.ndim, layout(value), readonly=not value.flags.writeable)
     return scalar
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_entry(entry: Any, signature: tuple[types.Type, ...]) -> EntryTable | PlainTable:
+def compile_entry(entry: Any, signature: tuple[types.Type, ...]) -> Entry:
     """The function of a generated module, compiled (or its machine code loaded) for this signature alone.
 
     Functions that came to the same module share what this returns.  The wrapper for C callers is left out: nobody
     calls through it, and it takes a tenth of the time.
     """
     load_registries()
-    if config.DISABLE_JIT:
+    if SETTINGS.DISABLE_JIT:
         return PlainTable(entry, signature)
-    dispatcher = CPUDispatcher(entry.py_func, targetoptions={**entry.targetoptions, "no_cfunc_wrapper": True})
+    dispatcher: Any = CPUDispatcher(entry.py_func, targetoptions={**entry.targetoptions, "no_cfunc_wrapper": True})
     if not isinstance(entry._cache, NullCache):
         dispatcher._cache = MachineCode(entry.py_func)
     dispatcher.compile(signature)
@@ -85,6 +88,9 @@ class PlainTable:
         if tuple(map(typeof, args)) not in self.overloads:
             raise Miss
         return self.function(*args)
+
+
+Entry = EntryTable | PlainTable
 
 
 @functools.cache

@@ -33,6 +33,7 @@ from .transpiler.frontend.trees import rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.nodes import Block, For
 
+FLATTEN: Any = optree.tree_flatten
 _TREES = (tuple, list, dict)
 _CONSTANTS = (str, int, float, complex, bool, bytes, type(None))
 
@@ -151,7 +152,7 @@ def _flattener(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]]
     """From the user's arguments to flat leaves, raising Miss for another tree, other static parts or other kinds of
     number than those that were traced."""
     described, known = spec.described, {id(leaf): value for leaf, value in spec.trace.static_args}
-    found, tree = optree.tree_flatten(described.args, none_is_leaf=True)
+    found, tree = FLATTEN(described.args, none_is_leaf=True)
     values = {id(leaf): value for leaf, value in zip(described.leaves, described.values)}
     statics = [(k, known.get(id(x), x)) for k, x in enumerate(found) if not isinstance(x, Leaf) or id(x) in known]
     kinds = [(k, type(values[id(x)])) for k, x in enumerate(found) if isinstance(x, Leaf) and id(x) not in known
@@ -161,7 +162,7 @@ def _flattener(spec: Specialisation) -> Callable[[Sequence[Any]], Sequence[Any]]
     orders = _dict_orders(described.args)
 
     def flatten(args: Sequence[Any]) -> Sequence[Any]:
-        leaves, actual = optree.tree_flatten(args, none_is_leaf=True)
+        leaves, actual = FLATTEN(args, none_is_leaf=True)
         if actual != tree or (orders and _dict_orders(args) != orders):
             raise Miss
         for k, expected in statics:

@@ -10,6 +10,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 from .arguments import NOTHING_STATIC, Described, Static, describe
@@ -19,6 +20,12 @@ from .specialise import Specialisation, specialise
 from .transpiler.frontend.trace import Trace
 
 MAX_SPECIALISATIONS = 64        # of one function; the one that was not used for longest goes
+
+
+def is_itself_alone(fun: Callable[..., Any]) -> bool:
+    """Whether no other object is equal to this one; equal callables may hold different numbers."""
+    equality: Any = type(fun).__eq__
+    return isinstance(fun, MethodType) or equality is object.__eq__
 
 
 def _nothing_yet(*args: Any) -> Any:

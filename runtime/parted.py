@@ -20,7 +20,7 @@ from . import cache
 from .arguments import Described
 from .array import Array, as_array, plain
 from .compile import load_registries
-from .function import Function
+from .function import Function, is_itself_alone
 from .specialise import converters, function_of
 from .transpiler import pipeline
 from .transpiler.emit.python import emit
@@ -50,8 +50,7 @@ def _made(kind: str, fun: Callable[..., Any], has_aux: bool) -> Function:
 
 def parted(kind: str, fun: Callable[..., Any], has_aux: bool) -> Function:
     """The Function that gives (value, residuals, `Later`)."""
-    is_itself_alone = type(fun).__eq__ is object.__eq__
-    return (_shared if is_itself_alone else _made)(kind, fun, has_aux)
+    return (_shared if is_itself_alone(fun) else _made)(kind, fun, has_aux)
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from numba import typeof
 from . import cache
 from .arguments import Described
 from .array import Array, as_array, captured
-from .compile import EntryTable, compile_entry, numba_type
+from .compile import Entry, compile_entry, numba_type
 from .log import logger
 from .transpiler import pipeline
 from .transpiler.emit.python import emit
@@ -43,7 +43,7 @@ class Specialisation:
     trace: Trace
     func: Func
     source: str
-    entry: EntryTable
+    entry: Entry
     described: Described
     seconds: dict[str, float]
 
@@ -125,7 +125,7 @@ class Specialisation:
                 for value, convert in zip(_results(result, len(self.func.results)), chosen, strict=True)]
         return rebuild(self.trace.out_tree, flat)
 
-    def parallel_entry(self) -> EntryTable | None:
+    def parallel_entry(self) -> Entry | None:
         """Compile the parallel version; None where no loop can be parallel."""
         func = pipeline.run(self.trace.func, stages=pipeline.PARALLEL_STAGES)
         name = f"{self.name}_parallel"

@@ -12,12 +12,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from types import MethodType
 from typing import Any
 
 from .arguments import NOTHING_STATIC, Static
 from .compile import prepare
-from .function import Function
+from .function import Function, is_itself_alone
 from .transpiler.errors import error
 from .transpiler.ops.spelling import as_value, is_value, spelled
 
@@ -38,14 +37,9 @@ def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static:
         raise error("E104", f"gradsmith.{kind} takes a function, not {_text(fun)}", None, kind=TypeError)
     given = {k: v for k, v in kwargs.items() if v is not None and v is not False}
     options = (tuple(map(_frozen, args)), tuple((k, _frozen(v)) for k, v in given.items()))
-    if source is None and _is_itself_alone(fun) and _is_hashable(options):
+    if source is None and is_itself_alone(fun) and _is_hashable(options):
         return _shared(kind, fun, *options, static, repr(options))       # 1, 1.0 and True are equal, but not the same
     return Function(kind, fun, args, given, source=source, static=static)
-
-
-def _is_itself_alone(fun: Fun) -> bool:
-    """Whether no other object is equal to this one; equal callables may hold different numbers."""
-    return isinstance(fun, MethodType) or type(fun).__eq__ is object.__eq__
 
 
 def _is_hashable(x: Any) -> bool:
