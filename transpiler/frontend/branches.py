@@ -314,10 +314,11 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
         restore(arm.state)
         if frame is not None:
             prune(frame, live)
-        arm.state = capture(it, frame, (value_of(arm.outcome),), known=before)
+        is_over = isinstance(arm.outcome, Jump) and arm.outcome.kind == "return"
+        arm.state = capture(it, frame, (value_of(arm.outcome),), known=before, without=frame if is_over else None)
     sources = () if source is None else (source,)
     merger = Merger(it, "E121", where, (a.state, b.state), sources)
-    parts = state_parts(merger, frame, before, (a, b))
+    parts, replaced = state_parts(merger, frame, before, (a, b))
     outcome, result = _outcome_parts(merger, a, b, parts)
     inner = _inner_sizes(a.builder) | _inner_sizes(b.builder)
     for part in parts:
@@ -325,7 +326,9 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
         if isinstance(part.template, Broken) and part.strict:
             raise part.template.problem
     merger.decide_aliases()
-    parts = [part for part in parts if part.cell is None or _is_reachable(merger, part.cell)]
+    gone = [part.cell for part in parts if part.cell is not None and _has_moved(merger, part.cell)]
+    replaced += [(cell, before.contents(cell)) for cell in gone]
+    parts = [part for part in parts if part.cell is None or part.cell not in gone]
     columns = []
     for side, arm in enumerate((a, b)):
         restore(arm.state)
@@ -335,24 +338,42 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
     made = _emit(outer, pred, a, b, columns, types)
     values = iter(made)
     installed = [(part, merger.install(part.template, values, part.name)) for part in parts]
+    for cell, contents in replaced:
+        put(cell, contents)
     for part, value in installed:
         part.put(value)
     merger.finish()
     return outcome(result)
 
 
-def state_parts(merger: Merger, frame: Frame | None, before: State, arms: tuple[Arm, Arm]) -> list[Part]:
-    """What differs between the states, in an order that depends on the program alone."""
+def state_parts(merger: Merger, frame: Frame | None, before: State, arms: tuple[Arm, Arm]) -> tuple[
+        list[Part], list[tuple[Any, Any]]]:
+    """What differs between the states, in an order that depends on the program alone; and contents of cells that one
+    arm alone, or none, can still reach."""
     parts: list[Part] = []
-    for cell, _ in before.cells.values():
+    replaced: list[tuple[Any, Any]] = []
+    for cell, first in before.cells.values():
         ca, cb = (arm.state.contents(cell) for arm in arms)
+        reached = [isinstance(cell, Frame) or id(cell) in arm.state.references for arm in arms]
+        if not any(reached):
+            replaced.append((cell, first))
+            continue
+        if not all(reached) and not isinstance(cell, ArrayRef):
+            replaced.append((cell, ca if reached[0] else cb))
+            ca, cb = (c if r else _nobody(cb if reached[1] else ca) for c, r in zip((ca, cb), reached))
         if same_contents(ca, cb):
             if isinstance(cell, ArrayRef):
                 cell.version = max(ca["version"], cb["version"])
             continue
         parts += cell_parts(merger, cell, (ca, cb), [
-            cell is frame and isinstance(arm.outcome, Jump) and arm.outcome.kind == "return" for arm in arms])
-    return parts
+            cell is frame and isinstance(arm.outcome, Jump) and arm.outcome.kind == "return" or not r
+            for arm, r in zip(arms, reached)])
+    return parts, replaced
+
+
+def _nobody(contents: Any) -> Any:
+    """Contents like these, of a cell that nobody looks at."""
+    return [DontCare()] * len(contents) if isinstance(contents, list) else {k: DontCare() for k in contents}
 
 
 def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Sequence[bool]) -> Iterator[Part]:
@@ -365,7 +386,8 @@ def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Se
                 known[0], known[1], equal_nan=cell.type.is_inexact):
             put(cell, {**ca, "version": next_version()})
             return
-        yield Part(name, Slot("array", cell.type, cell.layout), (cell, cell), lambda v: put_array(cell, v),
+        values = tuple(DontCare() if hidden else cell for hidden in leaving)
+        yield Part(name, Slot("array", cell.type, cell.layout), values, lambda v: put_array(cell, v),  # type: ignore
                    cell=cell)
         return
     if isinstance(cell, list):
@@ -412,11 +434,12 @@ def cell_name(it: Interpreter, cell: Any) -> str:
     return NUMBERED.sub("", value.name) if isinstance(value, Var) else "x"
 
 
-def _is_reachable(merger: Merger, cell: ArrayRef) -> bool:
-    """Whether anything refers to this very array once all names are merged."""
-    moved = any(merger.is_exact[n] and isinstance(x, ArrayRef) and x.root is cell
-                for n, things in merger.roots.items() for x in things)
-    return not moved and any(side is None or id(cell) in side.references for side in merger.sides)
+def _has_moved(merger: Merger, cell: ArrayRef) -> bool:
+    """Whether all that referred to this array refers to a merged one now."""
+    moved = [sum(merger.sites[n] for n, things in merger.roots.items() if merger.is_exact[n]
+                 and isinstance(things[side], ArrayRef) and things[side].root is cell) for side in (0, 1)]
+    return any(moved) and all(side is not None and side.references.get(id(cell), 0) <= count
+                              for side, count in zip(merger.sides, moved))
 
 
 def _setter(target: Any, key: Any) -> Callable[[Any], None]:

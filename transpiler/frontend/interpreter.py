@@ -40,6 +40,7 @@ from .values import (
 )
 
 UNNAMED = re.compile(r"t(_\d+)?")
+NAMED_LATE = 64               # statements after which a value is still called after the variable that it is assigned to
 MAX_DEPTH = 150               # nested calls of user functions
 MAX_STEPS = 200_000           # statements of one trace: beyond, an unrolled loop is taken to be endless
 
@@ -248,10 +249,11 @@ class Interpreter:
     def name_after(self, name: str, value: Any) -> None:
         """What is assigned to a variable is called after it in the generated code, unless it has a name already.
 
-        Ints keep theirs: sizes may be named after them.
+        Ints keep theirs: sizes may be named after them.  So does what an outer block made: this one may be made anew.
         """
         held = value.current_value if isinstance(value, ArrayRef) else value.value if isinstance(value, Weak) else value
-        if isinstance(held, Var) and held.type != I64 and UNNAMED.fullmatch(held.name) and name.strip("_"):
+        if isinstance(held, Var) and held.type != I64 and UNNAMED.fullmatch(held.name) and name.strip("_") and any(
+                held in stmt.targets for stmt in reversed(current().stmts[-NAMED_LATE:])):
             held.name = self.names.fresh(name)
 
     def forget_names(self, taken: set[str]) -> None:

@@ -185,9 +185,9 @@ class Merger:
             return Fixed(b)
         a, b = (DontCare() if x is DEAD else x for x in (a, b))
         if isinstance(a, DontCare):
-            return self.join(a.value, b, name) if _fits(a.value, b) else self.lift(b, name)
+            return self.join(a.value, b, name) if _fits(a.value, b) else self.lift(b, name, 1)
         if isinstance(b, DontCare):
-            return self.join(a, b.value, name) if _fits(b.value, a) else self.lift(a, name)
+            return self.join(a, b.value, name) if _fits(b.value, a) else self.lift(a, name, 0)
         for x in (a, b):
             if isinstance(x, Broken):
                 return x
@@ -195,8 +195,8 @@ class Merger:
                 return Broken(x.problem)          # type: ignore[arg-type]
         if any(x is MISSING or isinstance(x, (Maybe, Option)) for x in (a, b)):
             parts = [x.value if isinstance(x, Maybe) else x.child if isinstance(x, Option) else x for x in (a, b)]
-            parts = [x for x in parts if x is not MISSING]
-            child = self.join(parts[0], parts[1], name) if len(parts) == 2 else self.lift(parts[0], name)
+            child = (self.lift(parts[1], name, 1) if parts[0] is MISSING else self.lift(parts[0], name, 0)
+                     if parts[1] is MISSING else self.join(parts[0], parts[1], name))
             return child if isinstance(child, Broken) else Option(child)
         if same_static(a, b):
             return Fixed(b)
@@ -210,8 +210,8 @@ class Merger:
             return self._join_groups(a, b, name)
         return self._broken(a, b, name)
 
-    def lift(self, x: Any, name: str) -> Template:
-        """A template for a value that has no counterpart."""
+    def lift(self, x: Any, name: str, side: int = 0) -> Template:
+        """A template for a value that has no counterpart; side: which of the two states it is from."""
         if isinstance(x, (Fixed, Slot, Group, Option, Broken)):
             return x
         if x is MISSING:
@@ -219,21 +219,21 @@ class Merger:
         if isinstance(x, Poison):
             return Broken(x.problem)              # type: ignore[arg-type]
         if isinstance(x, Maybe):
-            return Option(self.lift(x.value, name))
+            return Option(self.lift(x.value, name, side))
         if is_static(x) and not isinstance(x, (ArrayRef, list, dict)):
             return Fixed(x)
         number = number_of(x)
         if number is not None:
             return Slot(number.like, Type(number.dtype))
         if isinstance(x, ArrayRef):
-            return Slot("array", x.type, x.layout, self._pair(x, None))
+            return Slot("array", x.type, x.layout, self._pair(*((x, None) if side == 0 else (None, x))))
         kind = _kind(x)
         if kind is None:
             return Fixed(x)
         keys, parts = _parts(x)
-        children = tuple(self.lift(p, name) for p in parts)
+        children = tuple(self.lift(p, name, side) for p in parts)
         broken = next((c for c in children if isinstance(c, Broken)), None)
-        pair = None if kind == "tuple" else self._pair(x, None)
+        pair = None if kind == "tuple" else self._pair(*((x, None) if side == 0 else (None, x)))
         return broken if broken is not None else Group(kind, type_of(x), keys, children, pair)
 
     def _join_arrays(self, a: Any, b: Any, name: str) -> Template:

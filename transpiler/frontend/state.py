@@ -43,10 +43,14 @@ class State:
 
 
 def capture(it: Interpreter, frame: Frame | None = None, extra: Iterable[Any] = (),
-            known: State | None = None) -> State:
-    """The contents of everything reachable.  extra: values held besides; known: cells to look at in any case."""
+            known: State | None = None, without: Frame | None = None) -> State:
+    """The contents of everything reachable.
+
+    extra: values held besides; known: cells to look at in any case; without: a frame that is about to end.
+    """
     state = State()
-    _walk(state, [*it.frames, *([frame] if frame is not None else []), *extra], counting=True)
+    frames = dict.fromkeys([*it.frames, frame])
+    _walk(state, [f for f in frames if f is not None and f is not without] + list(extra), counting=True)
     if known is not None:
         _walk(state, [cell for cell, _ in known.cells.values()], counting=False)
     return state
