@@ -296,8 +296,8 @@ class Interpreter:
             self.barrier = barrier
         block = Block(tuple(inner.stmts), block_results)
         outer = self._outer_values(block, params)
-        func_name: str = name or getattr(callee, "name", None) or getattr(callee, "__name__", None) or "inner"
-        func_name = func_name if func_name.isidentifier() else "inner"
+        known = name or getattr(callee, "__name__", None) or getattr(callee, "name", None)
+        func_name = known if isinstance(known, str) and known.isidentifier() else "inner"
         return Func(func_name, (*params, *outer), block), result_structure, outer
 
     def _follows(self, param: Var, value: Value) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..ir.dims import bounds, product
 from ..ir.nodes import Const, Func, Let, Value, Var
 from ..ir.walk import sizes_used
 from ..ops.base import Lowering
@@ -42,7 +43,15 @@ class _Choice:
     def run(self, needed: set[Var]) -> Residuals:
         order = [v for v in self.scopes.of if v in needed]      # definitions in program order
         for var in order:
-            if not self._is_there(var) and not self._recompute(var):
+            if self._is_there(var):
+                continue
+            made: list[Var] = []
+            missing: list[Var] = []
+            cost = self._cost(var, made, missing)
+            if cost <= DEAR and (not missing or (len(missing) == 1 and _no_larger(missing[0], var))):
+                self.saved.update(missing)        # one source of several needed values, or a smaller one
+                self.again.update(made)
+            else:
                 self.saved.add(var)
         # A value saved late may spare recomputation, never the other way round: one pass is enough to be right.
         result = Residuals()
@@ -64,30 +73,32 @@ class _Choice:
             return True
         return scope.is_loop and value is scope.owner.index  # type: ignore[union-attr]
 
-    def _recompute(self, var: Var) -> bool:
-        """Mark var, and what it takes, as recomputed, if that can be done."""
-        found: list[Var] = []
-        cost = self._cost(var, found)
-        if cost is None or cost > DEAR:
-            return False
-        self.again.update(found)
-        return True
-
-    def _cost(self, value: Value, found: list[Var]) -> int | None:
-        if self._is_there(value) or value in found:
+    def _cost(self, value: Value, made: list[Var], missing: list[Var]) -> int:
+        """What computing a value again costs; `made`: all that is computed on the way, `missing`: what would have to
+        be saved for it."""
+        if self._is_there(value) or value in made or value in missing:
             return 0
         assert isinstance(value, Var)
         let = self.scopes.of[value].defined[value]
-        if not isinstance(let, Let) or not let.op.is_pure or let.op.lowering in (Lowering.KERNEL, Lowering.EXPAND,
-                                                                                Lowering.SCATTER):
-            return None
+        if not isinstance(let, Let) or not let.op.is_pure or let.op.lowering in (
+                Lowering.KERNEL, Lowering.EXPAND, Lowering.SCATTER) or self._reads_changing_array(let):
+            missing.append(value)
+            return 0
         total = let.op.cost
         for operand in (*let.args, *(self.names[s] for s in sorted(sizes_used(let)) if s in self.names)):
-            if operand is value:
-                continue
-            cost = self._cost(operand, found)
-            if cost is None:
-                return None
-            total += cost
-        found.extend(let.targets)
+            if operand is not value:
+                total += self._cost(operand, made, missing)
+        made.extend(let.targets)
         return total
+
+    def _reads_changing_array(self, let: Let) -> bool:
+        """Whether it reads a part of an array that is not there: the part is saved, not the array."""
+        source = let.args[0] if let.args else None
+        return (let.op.lowering is Lowering.REINDEX and isinstance(source, Var) and not self._is_there(source)
+                and not _no_larger(source, let.target))
+
+
+def _no_larger(a: Var, b: Var) -> bool:
+    """Whether a has at most as many elements as b, as far as the sizes tell."""
+    fewer = bounds(product(b.type.shape) - product(a.type.shape))[0]
+    return fewer is not None and fewer >= 0

@@ -53,7 +53,9 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
             forward.statement(stmt)
         reverse = ReverseSweep(active, scopes, residuals, forward.saved)
         extra, bars = _reversed(func, wrt, active, cotangents, reverse, b)
-    return Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
+    derived = Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
+    # Rules may emit partials that nobody asks for, of values that nobody saved.
+    return drop_dead_code(derived) if scopes.inside else derived
 
 
 def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
