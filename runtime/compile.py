@@ -50,7 +50,9 @@ class EntryTable(CPUDispatcher):  # type: ignore[misc]
 
 def numba_type(leaf: Leaf, value: Any) -> types.Type:
     """The Numba type of one flat argument, as Numba itself would find it for `value`; without an array at hand,
-    `value` is its layout."""
+    `value` is its layout or its Numba type."""
+    if isinstance(value, types.Type):
+        return value
     scalar = from_dtype(leaf.type.numpy)
     if isinstance(value, str):
         return ARRAY(scalar, leaf.type.rank, value)

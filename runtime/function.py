@@ -44,7 +44,7 @@ class Function:
                  static: Static = NOTHING_STATIC) -> None:
         self.__gradsmith_transformed__ = (kind, fun, args, dict(kwargs or {}))
         functools.update_wrapper(self, fun, updated=())
-        self._source, self._static = source, static
+        self.source_text, self._static = source, static
         self.derive: Callable[[Trace, Described], Trace] | None = None     # makes another function of the traced one
         self._fast: Callable[..., Any] = _nothing_yet
         self._specialisations: list[Specialisation] = []
@@ -104,8 +104,8 @@ class Function:
             for spec in self._specialisations:
                 if spec.serves(described) and spec.fits(described.values):
                     return spec
-            spec = specialise(self, described, name=self._name(), reason=self._reason(described), source=self._source,
-                              derive=self.derive)
+            spec = specialise(self, described, name=self.generated_name(), reason=self._reason(described),
+                              source=self.source_text, derive=self.derive)
             self._prefer(spec, described.has_arrays)
             return spec
 
@@ -126,7 +126,7 @@ class Function:
             return "new argument types or sizes of 0 or 1"
         return "static values or size relations changed"
 
-    def _name(self) -> str:
+    def generated_name(self) -> str:
         kinds = []
         fun: Any = self
         while hasattr(fun, "__gradsmith_transformed__"):
@@ -136,6 +136,12 @@ class Function:
         stem = getattr(fun, "__name__", type(fun).__name__)
         stem = stem if stem.isidentifier() else "lambda_"
         return "_".join([stem, *reversed(kinds)])
+
+    @functools.cached_property
+    def for_numba(self) -> Any:
+        """What Numba takes this for in people's own compiled code."""
+        from .from_numba import ForNumba
+        return ForNumba(self)
 
     @functools.cached_property
     def parameters(self) -> list[str]:

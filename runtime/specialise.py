@@ -103,7 +103,7 @@ class Specialisation:
                 name = str(dim)
                 if name in symbols_of(dim) and name not in sizes:
                     sizes[name] = size
-                    if size < 2:
+                    if size < symbols_of(dim)[name].low:
                         return False
                 elif substitute(dim, sizes) != size:
                     return False
@@ -228,10 +228,11 @@ def entry_guards(func: Func, traced: Trace) -> list[tuple[str, str]]:
             size = f"{param.name}.shape[{axis}]"
             if str(dim) in symbols_of(dim) and str(dim) not in bound:
                 bound.add(str(dim))
-                if not _is_argument(func.params, str(dim)):
-                    conditions.append(f"{size} >= 2")
-                else:
+                low = symbols_of(dim)[str(dim)].low
+                if _is_argument(func.params, str(dim)):
                     conditions.append(f"{size} == {dim}")
+                elif low > 0:
+                    conditions.append(f"{size} >= {low}")
             else:
                 conditions.append(f"{size} == {dim}")
     for guard in traced.shape_guards:

@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import from_numba  # noqa: F401  (tells Numba what a Function is)
 from .arguments import NOTHING_STATIC, Static
 from .compile import prepare
 from .function import Function, is_itself_alone
