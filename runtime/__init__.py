@@ -1,47 +1,57 @@
 """gradsmith: a source-to-source differentiating transpiler for Python and NumPy."""
 
-from typing import Any
+from __future__ import annotations
 
-from .array import Array
-from .cache import explain_cache
-from .devices import block_until_ready, device_get, device_put, devices
-from .log import set_up as _set_up_log
-from .transforms import (
-    grad,
-    hessian,
-    hvp,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jit,
-    jvp,
-    linearize,
-    stop_gradient,
-    value_and_grad,
-    vjp,
-    vmap,
-)
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .array import Array
+    from .cache import explain_cache
+    from .checking import check
+    from .devices import block_until_ready, device_get, device_put, devices
+    from .transforms import (
+        grad,
+        hessian,
+        hvp,
+        jacfwd,
+        jacobian,
+        jacrev,
+        jit,
+        jvp,
+        linearize,
+        stop_gradient,
+        value_and_grad,
+        vjp,
+        vmap,
+    )
 
 __version__ = "0.1.0"
-_SUBMODULES = ("lax", "numpy", "random", "tree", "tree_util")      # imported when they are first asked for
-_TYPES = ("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128")      # annotations
-__all__ = ["Array", "block_until_ready", "device_get", "device_put", "devices", "explain_cache", "grad", "hessian",
-           "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random",
+
+# Names are imported when they are first asked for: `import gradsmith` (and the command line) need not wait for Numba.
+_HOMES = {
+    "Array": "array", "explain_cache": "cache", "check": "checking",
+    **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "devices"),
+    **dict.fromkeys(("grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
+                     "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
+    **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
+                    "transpiler.signature"),
+}
+_SUBMODULES = ("checking", "lax", "numpy", "random", "tree", "tree_util")
+__all__ = ["Array", "block_until_ready", "check", "device_get", "device_put", "devices", "explain_cache", "grad",
+           "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random",
            "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
-        import importlib
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _TYPES:
-        from .transpiler import signature
-        return getattr(signature, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_TYPES, "__version__"]
-
-
-_set_up_log()
+    return sorted({*__all__, *_HOMES, "__version__"})

@@ -12,10 +12,13 @@ logger = logging.getLogger("gradsmith")
 
 
 def set_up() -> None:
-    """Honour `GRADSMITH_LOG`; called once, when gradsmith is imported."""
+    """Honour `GRADSMITH_LOG`; called once, when this module is imported."""
     if os.environ.get("GRADSMITH_LOG", "0") in ("", "0"):
         return
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("gradsmith: %(message)s"))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+
+
+set_up()
