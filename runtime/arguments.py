@@ -82,6 +82,9 @@ class _Maker:
     def visit(self, x: Any, name: str) -> Any:
         kind = type(x)
         if kind in PYTHON:
+            if kind is int and not -2 ** 63 <= x < 2 ** 63:
+                raise error("E307", f"{name} is an int of more than 64 bits, which is not supported", None,
+                            help="pass a float", kind=OverflowError)
             return self._leaf(Leaf(Type(PYTHON[kind]), True, x), x, (kind,))
         if isinstance(x, np.ndarray):
             return self._array(x, name)

@@ -8,9 +8,11 @@ from collections import OrderedDict, namedtuple
 
 import numpy as np
 import pytest
+from numba import typeof
 
 import gradsmith as gs
-from gradsmith import function
+from gradsmith import compile, function
+from gradsmith.arguments import describe
 from gradsmith.kernels.guard import Miss
 
 Pair = namedtuple("Pair", "w b")
@@ -26,6 +28,10 @@ class Params:
 class Frozen:
     w: object
     b: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Named(Frozen):
     name: str = "plain"
 
 
@@ -117,6 +123,26 @@ def test_array_classes_with_meanings_of_their_own_are_refused():
         gs.jit(energy)(np.ma.array([1.0, 2.0], mask=[True, False]))
     with pytest.raises(TypeError, match="x has dtype object"):
         gs.jit(energy)(np.array([1.0, None]))
+
+
+def test_types_are_those_that_numba_finds():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        x = np.zeros(rng.integers(0, 3, rng.integers(0, 4)), rng.choice(["f8", "f4", "i8", "?", "c16", "u1"]))
+        x = np.asarray(x.transpose(rng.permutation(x.ndim)), order=rng.choice(["C", "F", "K"]))
+        if x.ndim:
+            x = x[tuple(slice(None, None, step) for step in rng.choice([1, 1, -1, 2], x.ndim))]
+        x = np.broadcast_to(x, (rng.integers(1, 3), *x.shape)) if rng.random() < 0.2 else x
+        described = describe((x,), {})
+        assert typeof(x) == compile.numba_type(described.leaves[0], described.values[0])
+
+
+def test_ints_that_are_too_long():
+    made = gs.jit(lambda n: n + 1)
+    for _ in range(2):
+        with pytest.raises(OverflowError):
+            made(2 ** 70)
+        assert 3 == made(2)
 
 
 def test_memory_maps_are_arrays(tmp_path):
@@ -316,14 +342,18 @@ def test_dicts_in_any_order():
 @pytest.mark.parametrize("cls", [Params, Frozen, Pair])
 def test_objects(cls):
     made = gs.grad(lambda p, x: np.sum(p.w * x) * p.b)
-    d_p = made(cls(np.ones(3), 2.0), np.arange(3.0)) if cls is not Frozen else gs.grad(
-        lambda w, x: np.sum(Frozen(w, 2.0).w * x) * 2.0)(np.ones(3), np.arange(3.0))
-    if cls is Frozen:
-        np.testing.assert_allclose(2 * np.arange(3.0), d_p)
-        return
+    d_p = made(cls(np.ones(3), 2.0), np.arange(3.0))
     assert cls is type(d_p)
     np.testing.assert_allclose(2 * np.arange(3.0), d_p.w)
     assert 3.0 == d_p.b
+
+
+def test_objects_with_static_parts():
+    made = gs.grad(lambda x, p: np.sum(p.w * x) if p.name == "plain" else np.sum(p.b * x))
+    for name, expected in [("plain", 1.0), ("other", 2.0), ("plain", 1.0)]:
+        np.testing.assert_array_equal(np.full(3, expected), made(np.ones(3), Named(np.ones(3), 2.0, name)))
+    with pytest.raises(TypeError, match="which is a str"):
+        gs.grad(lambda p: np.sum(p.w))(Named(np.ones(3), 2.0))
 
 
 def test_static_parts_of_trees():
