@@ -61,7 +61,7 @@ class Account:
 
 
 account = Account()
-_lock = threading.Lock()
+lock = threading.Lock()
 
 
 def folder() -> Path:
@@ -93,7 +93,7 @@ def load(text: str, name: str, reason: str, signature: str = "") -> ModuleType:
     """
     key = key_of(text, signature)
     module_name = f"gradsmith_generated.{key}.{name}"
-    with _lock:
+    with lock:
         known = sys.modules.get(module_name)
         if known is not None:
             return known

@@ -8,18 +8,39 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
+from numba.core.compiler_lock import global_compiler_lock
+
+from . import cache
 from .arguments import NOTHING_STATIC, Described, Static, describe
 from .fast import fast_path
 from .kernels.guard import Miss
 from .specialise import Specialisation, specialise
 from .transpiler.frontend.trace import Trace
 
+making = threading.RLock()      # held while anything is made; Numba compiles one at a time anyway
 MAX_SPECIALISATIONS = 64        # of one function; the one that was not used for longest goes
+
+
+def _before_fork() -> None:
+    for lock in LOCKS:
+        lock.acquire()
+
+
+def _after_fork() -> None:
+    for lock in reversed(LOCKS):
+        lock.release()
+
+
+# A child that is forked while another thread makes something must not find the locks taken for ever.
+LOCKS: tuple[Any, ...] = (making, cache.lock, global_compiler_lock)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def is_itself_alone(fun: Callable[..., Any]) -> bool:
@@ -48,7 +69,6 @@ class Function:
         self.derive: Callable[[Trace, Described], Trace] | None = None     # makes another function of the traced one
         self._fast: Callable[..., Any] = _nothing_yet
         self._specialisations: list[Specialisation] = []
-        self._lock = threading.RLock()
         self._takes_arrays = False          # an Array has come: the fast path is to take such, too
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -100,7 +120,7 @@ class Function:
 
     def specialisation(self, described: Described) -> Specialisation:
         """The specialisation for such a call, made if need be."""
-        with self._lock:
+        with making:
             for spec in self._specialisations:
                 if spec.serves(described) and spec.fits(described.values):
                     return spec
@@ -111,7 +131,7 @@ class Function:
 
     def _prefer(self, spec: Specialisation, has_arrays: bool) -> None:
         """Try this one first from now on."""
-        with self._lock:
+        with making:
             others = [known for known in self._specialisations if known is not spec]
             self._specialisations = [spec, *others[:MAX_SPECIALISATIONS - 1]]
             self._takes_arrays = self._takes_arrays or has_arrays

@@ -1,5 +1,7 @@
 """First calls from many threads at once."""
 
+import os
+import signal
 import threading
 import time
 
@@ -61,6 +63,26 @@ def test_functions_that_share_their_parts():
     results = run_together(*[lambda f=f: f(0.5) for f in outer * 3])
     for got, again in zip(results[:4], results[4:8]):
         assert got == again and not isinstance(got, BaseException), got
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_something_is_compiled():
+    made, other = gs.grad(lambda x: np.sum(np.tanh(x) * np.cos(x) * np.sin(x))), gs.jit(lambda x: x * 3.5 + 1)
+    thread = threading.Thread(target=lambda: made(np.ones((3, 2))))
+    thread.start()
+    time.sleep(0.02)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if other(2.0) == 8.0 and made(np.ones((3, 2))).shape == (3, 2) else 1)
+    thread.join()
+    deadline = time.monotonic() + PATIENCE
+    while (status := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if status == (0, 0):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert (child, 0) == status
 
 
 def test_errors_in_one_thread_leave_the_others_alone():
