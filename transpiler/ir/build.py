@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -45,12 +46,12 @@ class Names:
         return name
 
 
-PLAIN_HINTS = ("t", "acc")
+_PLAIN = re.compile(r"(t|acc)(_\d+)*")
 
 
 def is_plain(name: str) -> bool:
-    """Whether the name is one that nobody chose."""
-    return name.rstrip("0123456789").rstrip("_") in PLAIN_HINTS
+    """Whether the name is one that nobody chose: `t`, `t_3`, `t_3_1`."""
+    return _PLAIN.fullmatch(name) is not None
 
 
 class Builder:

@@ -13,7 +13,7 @@ and gives the adjoints of what it reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from .. import ops
 from ..ir.build import building, const, current, for_loop, int_const, located
@@ -28,16 +28,19 @@ from .limits import add_vjp_limits
 from .residuals import Residuals
 from .scopes import Scopes
 
+if TYPE_CHECKING:
+    from ..errors import Location
+
 
 class Adjoints:
     """Cotangents collected so far, and what is known of their zeros."""
 
     def __init__(self) -> None:
-        self.parts: dict[Var, list[Value | Into]] = {}
+        self.parts: dict[Var, list[tuple[Value | Into, Location | None]]] = {}     # with the line each comes from
         self.zeros: dict[Var, Zeros] = {}
 
     def add(self, var: Var, part: Value | Into, zeros: Zeros) -> None:
-        self.parts.setdefault(var, []).append(part)
+        self.parts.setdefault(var, []).append((part, current().loc))
         known = self.zeros.get(var)
         self.zeros[var] = zeros if known is None else Zeros.MASKED if Zeros.MASKED in (known, zeros) else Zeros.PLAIN
 
@@ -47,12 +50,14 @@ class Adjoints:
         if not parts:
             return None
         total: Value | None = None
-        for part in parts:
+        for part, loc in parts:
             if not isinstance(part, Into):
-                total = part if total is None else total + part
-        for part in parts:
+                with located(loc):
+                    total = part if total is None else total + part
+        for part, loc in parts:
             if isinstance(part, Into):
-                total = part.add(const(0, var.type) if total is None else total)
+                with located(loc):
+                    total = part.add(const(0, var.type) if total is None else total)
         return total
 
     def zeros_of(self, variables: Sequence[Var]) -> Zeros:

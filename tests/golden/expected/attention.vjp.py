@@ -69,7 +69,7 @@ def _attention_vjp(q, k, v, ct):
                 c = accumulate(c, 0.0 if d_weights_ij == 0.0 else d_weights_ij * h)  # attention.py:8
             p = 0.0
             for k_1 in range(m):
-                d_weights_1 = S[k_1] + c        # attention.py:7
+                d_weights_1 = S[k_1] + c        # attention.py:8
                 g = 0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2[i, j, k_1]  # attention.py:7
                 p = accumulate(p, -g)           # attention.py:7
             E_ij = E[i, j]
@@ -79,10 +79,10 @@ def _attention_vjp(q, k, v, ct):
                 r = accumulate(r, g)            # attention.py:7
             u = p / maximum(r, 1.0)             # attention.py:7
             for k_1 in range(m):
-                d_weights_1 = S[k_1] + c        # attention.py:7
+                d_weights_1 = S[k_1] + c        # attention.py:8
                 weights_2_ij = weights_2[i, j, k_1]
                 g = u if D[i, j, k_1] / s == E_ij else 0.0  # attention.py:7
-                d_scores = (0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2_ij) + g  # attention.py:6
+                d_scores = (0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2_ij) + g  # attention.py:7
                 h = 0.0 if d_scores == 0.0 else d_scores * f  # attention.py:6
                 B[i, j, k_1] = h
     d_q = np.empty((b, n, d))

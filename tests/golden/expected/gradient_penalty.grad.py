@@ -25,7 +25,7 @@ def gradient_penalty_grad(w, x):
         p = w_i * x_i                           # gradient_penalty.py:8
         c = cos(p)                              # gradient_penalty.py:8
         d_x = c * w_i                           # gradient_penalty.py:8
-        d_d_x = d_x + d_x                       # gradient_penalty.py:8
+        d_d_x = d_x + d_x                       # gradient_penalty.py:9
         d_w_1 = d_d_x * c - d_d_x * w_i * sin(p) * x_i  # gradient_penalty.py:8
         d_w[i] = d_w_1
     return d_w

@@ -31,15 +31,14 @@ def indexing_grad(x, rows):
         E[i] = rows_i + n if rows_i < 0 else rows_i  # indexing.py:6
     d = m - 1                                   # indexing.py:6
     d_x = np.zeros((n, m))
-    d_x[0, d] += 1.0
+    d_x[0, d] += 1.0                            # indexing.py:6
     c = (m + 1) // 2
     for i in range(n - 1):
-        s = 1 + i
+        s = 1 + i                               # indexing.py:6
         for j in range(c):
-            d_x[s, d + j * -2] += 1.0
+            d_x[s, d + j * -2] += 1.0           # indexing.py:6
     for i in range(k):
         E_i = E[i]
         for j in range(m):
-            p = 2.0 * x[E_i, j]                 # indexing.py:6
-            d_x[E_i, j] += p
+            d_x[E_i, j] += 2.0 * x[E_i, j]      # indexing.py:6
     return d_x

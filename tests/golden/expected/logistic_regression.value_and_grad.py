@@ -48,7 +48,7 @@ def _logistic_regression_value_and_grad(w, b, x, y, STRENGTH=0.01):
     d_w = np.empty(m)
     for i in range(m):
         p = STRENGTH * w[i]                     # logistic_regression.py:9
-        d_w[i] = p + p + A[i]
+        d_w[i] = p + p + A[i]                   # logistic_regression.py:8
     return a / c + STRENGTH * d, d_w, d_b
 
 

@@ -34,8 +34,8 @@ def pairwise_grad(x):
     d_x = np.zeros((n, d))
     for j in range(n):
         for k in range(d):
-            d_x[j, k] += TOTAL[j, k]
+            d_x[j, k] += TOTAL[j, k]            # pairwise.py:6
     for i in range(n):
         for k in range(d):
-            d_x[i, k] += A[i, k]
+            d_x[i, k] += A[i, k]                # pairwise.py:6
     return d_x

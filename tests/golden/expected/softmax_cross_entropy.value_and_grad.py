@@ -62,6 +62,6 @@ def softmax_cross_entropy_value_and_grad(scores, target):
         for j in range(k):
             d = 0.0 if s == 0.0 else s * A[i, j]  # softmax_cross_entropy.py:8
             h = g if scores[i, j] == E_i else 0.0  # softmax_cross_entropy.py:6
-            d_scores_1 = d - q * target[i, j] + h  # softmax_cross_entropy.py:7
+            d_scores_1 = d - q * target[i, j] + h  # softmax_cross_entropy.py:6
             d_scores[i, j] = d_scores_1
     return -(a / f), d_scores

@@ -22,7 +22,7 @@ def solve_grad(a, b):
     d_x = np.empty(n)
     for i in range(n):
         x_1_i = x_1[i]
-        d_x[i] = x_1_i + x_1_i                  # solve.py:6
+        d_x[i] = x_1_i + x_1_i                  # solve.py:7
     d_b = solve(a.T, d_x)                       # solve.py:6
     d_a = np.empty((n, n))
     for i in range(n):
