@@ -22,6 +22,7 @@ from .log import logger
 
 LONG = 4e-4         # seconds: a serial call of this length may gain more than threads cost
 PATIENCE = 2        # such calls before the parallel version is compiled
+TRIALS = 4          # parallel calls after which the slower version is given up
 LARGE = 20_000      # elements: smaller calls are never parallel, however long they seem on a busy machine
 
 _state = {"forked": False}
@@ -39,36 +40,57 @@ def is_available() -> bool:
 
 def adaptive(serial: Callable[..., Any], make_parallel: Callable[[], Callable[..., Any] | None]) -> Callable[..., Any]:
     """`serial`, watched: after `PATIENCE` long calls `make_parallel()` is asked for the parallel version (None: there
-    is nothing to gain)."""
-    if not is_available():
-        return serial
-    parallel: Callable[..., Any] | None = None
-    threshold = LARGE
-    long_calls = 0
-    lock = Lock()
+    is nothing to gain), which stays only if its own first calls are faster."""
+    return _Adaptive(serial, make_parallel).call if is_available() else serial
 
-    def call(*args: Any) -> Any:
-        nonlocal parallel, threshold, long_calls
+
+class _Adaptive:
+    """Chooses between two versions of one function.  Times are the least seen for each element of the argument."""
+
+    def __init__(self, serial: Callable[..., Any], make_parallel: Callable[[], Callable[..., Any] | None]) -> None:
+        self.serial, self.make_parallel = serial, make_parallel
+        self.parallel: Callable[..., Any] | None = None
+        self.threshold = LARGE
+        self.long_calls = 0
+        self.trials = TRIALS
+        self.best = {"serial": float("inf"), "parallel": float("inf")}
+        self.lock = Lock()
+
+    def call(self, *args: Any) -> Any:
         size = 0
         for x in args:
             if type(x) is ndarray and x.size > size:
                 size = x.size
-        if size < threshold or _state["forked"]:
-            return serial(*args)
-        if parallel is not None:
-            return parallel(*args)
-        if long_calls >= PATIENCE:
-            return serial(*args)
-        start = perf_counter()
-        result = serial(*args)
-        if perf_counter() - start > LONG:
-            with lock:
-                long_calls += 1
-                asked = long_calls == PATIENCE
+        if size < self.threshold or _state["forked"]:
+            return self.serial(*args)
+        if self.parallel is not None:
+            return self.parallel(*args) if self.trials == 0 else self._try(self.parallel, args, size)
+        if self.long_calls >= PATIENCE:
+            return self.serial(*args)
+        result, seconds = self._timed("serial", self.serial, args, size)
+        if seconds > LONG:
+            with self.lock:
+                self.long_calls += 1
+                asked = self.long_calls == PATIENCE
             if asked:
-                parallel = make_parallel()
-                threshold = max(LARGE, size // 2)
-                logger.debug("calls on %d elements or more are parallel", threshold)
+                self.parallel = self.make_parallel()
+                self.threshold = max(LARGE, size // 2)
+                logger.debug("calls on %d elements or more are parallel", self.threshold)
         return result
 
-    return call
+    def _timed(self, version: str, function: Callable[..., Any], args: tuple[Any, ...], size: int) -> tuple[Any, float]:
+        start = perf_counter()
+        result = function(*args)
+        seconds = perf_counter() - start
+        self.best[version] = min(self.best[version], seconds / size)
+        return result, seconds
+
+    def _try(self, parallel: Callable[..., Any], args: tuple[Any, ...], size: int) -> Any:
+        """One of the first parallel calls; after the last the slower version is given up."""
+        result, _ = self._timed("parallel", parallel, args, size)
+        with self.lock:
+            self.trials -= self.trials > 0
+            if self.trials == 0 and self.best["parallel"] > self.best["serial"]:
+                logger.debug("the parallel version is no faster here: serial calls from now on")
+                self.parallel = None
+        return result
