@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .array import Array
     from .cache import explain_cache
     from .checking import check
-    from .devices import block_until_ready, device_get, device_put, devices
+    from .placement import block_until_ready, device_get, device_put, devices
     from .transforms import (
         grad,
         hessian,
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 # Names are imported when they are first asked for: `import gradsmith` (and the command line) need not wait for Numba.
 _HOMES = {
     "Array": "array", "explain_cache": "cache", "check": "checking",
-    **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "devices"),
+    **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
