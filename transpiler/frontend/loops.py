@@ -118,9 +118,12 @@ def run_loop(loop: Loop) -> Outcome:
                 templates, inexact = {}, set()
                 continue
             if done.arm.problem is not None:
-                if number and templates:
+                if not templates:
+                    return _first_trip_raises(loop, before, done)
+                if number:
                     raise done.arm.problem
-                return _first_trip_raises(loop, before, done)
+                templates = {}               # without the guess, it is the first trip
+                continue
             if done.found.keys() == templates.keys() and done.inexact == inexact and all(
                     same_template(t, templates[k]) for k, t in done.found.items()):
                 break
