@@ -66,7 +66,7 @@ def test_functions_that_share_their_parts():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")
 def test_a_fork_while_something_is_compiled():
     made, other = gs.grad(lambda x: np.sum(np.tanh(x) * np.cos(x) * np.sin(x))), gs.jit(lambda x: x * 3.5 + 1)
     thread = threading.Thread(target=lambda: made(np.ones((3, 2))))

@@ -349,6 +349,13 @@ def test_against_differences():
 
     w = rng.normal(size=6)
     np.testing.assert_allclose(gs.grad(loss)(w), difference(loss, w), rtol=1e-5, atol=1e-7)
+
+
+def test_a_hessian_against_differences():
+    def loss(w):
+        return np.sum(np.tanh(X @ w) ** 2) + np.linalg.norm(w)
+
+    w = rng.normal(size=3)
     hessian = gs.hessian(loss)(w)
     np.testing.assert_allclose(hessian, hessian.T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(hessian[0], difference(lambda w: gs.grad(loss)(w)[0], w), rtol=1e-5, atol=1e-6)
@@ -372,7 +379,5 @@ def test_against_jax():
     close = lambda a, b: jax.tree_util.tree_map(
         lambda a, b: np.testing.assert_allclose(a, np.asarray(b), rtol=1e-9, atol=1e-12), a, b)
     close(gs.value_and_grad(mine)(p), jax.value_and_grad(theirs)(p))
-    close(gs.jvp(mine, (p,), (t,)), jax.jvp(theirs, (p,), (t,)))
     close(gs.hvp(mine, (p,), (t,))[0], jax.jvp(jax.grad(theirs), (p,), (t,))[1])
     close(gs.linearize(mine, p)[1](t), jax.linearize(theirs, p)[1](t))
-    close(gs.vjp(mine, p)[1](2.0)[0], jax.vjp(theirs, p)[1](2.0)[0])
