@@ -34,7 +34,7 @@ from .liveness import live_after
 from .merge import DEAD, Broken, DontCare, Merger, Slot, Template, placeholder
 from .operators import truth
 from .state import State, capture, next_version, put, restore, resumed, same_contents
-from .values import ArrayRef, is_object
+from .values import ArrayRef, Instance, Poison, is_object
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -341,6 +341,8 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
     for cell, contents in replaced:
         put(cell, contents)
     for part, value in installed:
+        if part.strict and isinstance(value, Poison):
+            raise value.problem
         part.put(value)
     merger.finish()
     return outcome(result)
@@ -409,8 +411,7 @@ def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Se
                 continue
             yield Part(str(key), merger.join(x, y, str(key)), (x, y), _variable_setter(cell, key), strict=False)
         else:
-            target = cell.fields if hasattr(cell, "fields") else cell
-            yield Part(str(key), merger.join(x, y, str(key)), (x, y), _setter(target, key))
+            yield Part(str(key), merger.join(x, y, str(key)), (x, y), _setter(cell, key))
 
 
 def _differs(merger: Merger, what: str, where: Location | None) -> TranspileError:
@@ -444,7 +445,7 @@ def _has_moved(merger: Merger, cell: ArrayRef) -> bool:
 
 def _setter(target: Any, key: Any) -> Callable[[Any], None]:
     def set_it(value: Any) -> None:
-        target[key] = value
+        (target.fields if isinstance(target, Instance) else target)[key] = value
 
     return set_it
 

@@ -54,7 +54,7 @@ from .merge import Broken, Fixed, Group, Merger, Option, Slot, Template, number_
 from .ranges import is_natural
 from .state import State, capture, restore, resumed, same_contents
 from .trips import Trips
-from .values import ArrayRef, Instance, Maybe
+from .values import ArrayRef, Instance, Maybe, Poison
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -172,6 +172,8 @@ def _install(loop: Loop, before: State, merger: Merger, templates: dict[Place, T
             put_array(cell, next(values))
             continue
         value = merger.install(template, values, _label(loop.it, cell, key))
+        if isinstance(value, Poison) and not isinstance(cell, Frame):
+            raise value.problem
         target = cell.variables if isinstance(cell, Frame) else cell.fields if isinstance(cell, Instance) else cell
         if value is MISSING:
             target.pop(key, None)
@@ -526,7 +528,7 @@ def _otherwise(loop: Loop, outcome: Outcome) -> Outcome:
 
 
 def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Callable[[], Outcome],
-                       unrolled: Callable[[], Outcome], may_unroll: Callable[[], bool]) -> Outcome:
+                       unrolled: Callable[[], Outcome], may_unroll: Callable[[str], bool]) -> Outcome:
     """A loop with a known number of trips is run now if that emits nothing; else it stays a loop, unless its body
     needs something that changes from trip to trip while transpiling."""
     before, names, steps = capture(it, frame), it.names.taken.copy(), it.steps
@@ -541,7 +543,7 @@ def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Ca
     try:
         return rolled()
     except TranspileError as problem:
-        if problem.code not in NEED_UNROLLING or not may_unroll():
+        if problem.code not in NEED_UNROLLING or not may_unroll(problem.code):
             raise
     del builder.stmts[emitted:]
     it.forget_names(names)

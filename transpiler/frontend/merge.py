@@ -383,6 +383,9 @@ class Merger:
                 if template.pair is not None and template.pair in self.made:
                     return self.made[template.pair]
                 parts = [self.install(c, values, name) for c in template.children]
+                broken = next((p for p in parts if isinstance(p, Poison)), None)
+                if broken is not None:
+                    return broken
                 made = _make(template, parts)
                 if template.pair is not None:
                     if not self.is_exact.get(template.pair, True):

@@ -298,7 +298,7 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     return rolled_or_unrolled(
         it, frame, trips.count is not None and trips.count <= MOST_TRIED,
         lambda: run_loop(Loop(it, node, frame, trips)), lambda: _unrolled(it, node, frame, lazily(it, values)),
-        lambda: can_unroll(it, trips))
+        lambda code: can_unroll(it, trips, code))
 
 
 def _unrolled(it: Interpreter, node: gast.For, frame: Frame, values: Any) -> Outcome:
@@ -332,7 +332,7 @@ def _while(it: Interpreter, node: gast.While, frame: Frame) -> Outcome:
         return execute_block(it, node.orelse, frame)
     is_static = isinstance(first, bool)
     return rolled_or_unrolled(it, frame, is_static, lambda: run_loop(Loop(it, node, frame, test=test)),
-                              lambda: _unrolled_while(it, node, frame, test), lambda: is_static)
+                              lambda: _unrolled_while(it, node, frame, test), lambda code: is_static)
 
 
 def _unrolled_while(it: Interpreter, node: gast.While, frame: Frame, test: Callable[[], Any]) -> Outcome:

@@ -168,10 +168,15 @@ def lazily_reversed(it: Interpreter, values: Any) -> Any | None:
     return Sequence(it, part.length, lambda k: part.item(binary(it, minus, part.length - 1, k)), part.held())
 
 
-def can_unroll(it: Interpreter, trips: Trips) -> bool:
-    """Whether the loop may be unrolled; starts the trace again where its bounds can be made static."""
+def can_unroll(it: Interpreter, trips: Trips, code: str) -> bool:
+    """Whether the loop may be unrolled after the error of this code.
+
+    Starts the trace again where an index must be known and the bounds can be made static.
+    """
     if trips.count is not None:
         return trips.count <= NUMBER_OF_TRIPS
+    if code not in ("E117", "E313"):
+        return False
     for bound in trips.demand:
         if isinstance(bound, DimExpr):
             example = it.assumptions.example(bound)
