@@ -368,7 +368,7 @@ def state_parts(merger: Merger, frame: Frame | None, before: State, arms: tuple[
                 cell.version = max(ca["version"], cb["version"])
             continue
         parts += cell_parts(merger, cell, (ca, cb), [
-            cell is frame and isinstance(arm.outcome, Jump) and arm.outcome.kind == "return" or not r
+            not r or (cell is frame and isinstance(arm.outcome, Jump) and arm.outcome.kind == "return")
             for arm, r in zip(arms, reached)])
     return parts, replaced
 

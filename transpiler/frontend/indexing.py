@@ -514,10 +514,10 @@ def _run_time_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any)
     """A slice with bounds known only at run time: its length is a size named after the int that holds it."""
     first, last = (b if is_dim(b) else it.sizes.get(b) for b in (start, stop))
     if step == 1 and (start is None or first is not None) and (stop is None or last is not None):
-        first, last = first or 0, size if stop is None else last
-        if all(surely_nonnegative(it, d) for d in (first, last - first, size - last)):
-            begin = size_value(first)
-            return Span(None, last - first, 1), [begin]
+        low: Any = first or 0
+        high: Any = size if stop is None else last
+        if all(surely_nonnegative(it, d) for d in (low, high - low, size - high)):
+            return Span(None, high - low, 1), [size_value(low)]
     length = size_value(size)
     zero, one = const(0, I64), const(1, I64)
     least, most = (zero, length) if step > 0 else (const(-1, I64), ops.subtract(length, one))

@@ -244,7 +244,7 @@ def _body(loop: Loop, index: Var | None) -> Outcome:
     """One trip."""
     from .statements import assign, execute_block
     it, node, frame = loop.it, loop.node, loop.frame
-    if loop.trips is not None:
+    if loop.trips is not None and index is not None:
         it.at(frame.location(node.target))
         assign(it, node.target, loop.trips.item(Weak(index)), frame)
     if not loop.test_in_body:
@@ -417,7 +417,7 @@ def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Templa
     after = iter(targets)
     final = Merger(it, "E122", where, (before, None))
     _install(loop, before, final, templates, done.inexact, after, roots)
-    flags_after = {kind: next(after) for kind in exits}
+    flags_after: dict[str, Value] = {kind: next(after) for kind in exits}
     result = None
     if value_template is not None:
         result = Merger(it, "E122", where, (None, None)).install(value_template, after, "the result")
@@ -469,16 +469,17 @@ def _emit(loop: Loop, done: Pass, outer: Builder, carries: list[Var], inits: lis
     holds = Const(done.holds, BOOL) if isinstance(done.holds, bool) else done.holds
     head_stmts = done.head.stmts
     with building() as head:
-        going = _none_of(flags) if flags else None
-        if going is None:
+        going = _none_of(flags)
+        if not flags:
             head.stmts.extend(head_stmts)
             pred = holds
         elif all(isinstance(s, Let) and s.op.is_pure and not s.target.rank for s in head_stmts):
             head.stmts.extend(head_stmts)
             pred = both(going, holds)
         else:
-            pred = head.var(BOOL)
-            head.stmts.append(If((pred,), going, Block(tuple(head_stmts), (holds,)),
+            chosen = head.var(BOOL)
+            pred = chosen
+            head.stmts.append(If((chosen,), going, Block(tuple(head_stmts), (holds,)),
                                  Block((), (Const(False, BOOL),)), head.loc))
     if isinstance(pred, Const) and pred.value:
         raise error("E125", "this loop never ends", loop.frame.location(loop.node),

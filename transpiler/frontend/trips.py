@@ -49,7 +49,7 @@ def trips_of(it: Interpreter, values: Any) -> Trips | None:
     if isinstance(values, DimRange):
         return _range(it, values)
     if isinstance(values, ArrayRef) and values.rank:
-        return _elements(it, sequence_of(it, values))
+        return _elements(it, array_sequence(it, values))
     if isinstance(values, Sequence) and values.is_fresh:
         return _elements(it, values)
     return None
@@ -102,6 +102,12 @@ def _range(it: Interpreter, values: DimRange) -> Trips:
 # zip, enumerate, reversed
 
 
+def array_sequence(it: Interpreter, values: ArrayRef) -> Sequence:
+    """The rows of an array."""
+    from .indexing import get_item
+    return Sequence(it, values.shape[0], lambda k: get_item(it, values, k), (values,))
+
+
 def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
     """Something to go over as a length and its elements, where at least its length is a run-time matter."""
     from .indexing import get_item
@@ -109,7 +115,7 @@ def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
     if isinstance(values, Sequence) and values.is_fresh:
         return values
     if isinstance(values, ArrayRef) and values.rank:
-        return Sequence(it, values.shape[0], lambda k: get_item(it, values, k), (values,))
+        return array_sequence(it, values)
     if isinstance(values, (range, DimRange)):
         if isinstance(values, DimRange) and (not isinstance(values.step, int) or not is_dim(values.start)
                                              or not is_dim(values.stop)):

@@ -156,10 +156,10 @@ def test_variables_first_set_in_the_loop(n):
     def f(x, n):
         for i in range(n):
             if i > 0:
-                last = x[i] * before
+                last = x[i] * before  # noqa: F821
             else:
                 last = 0.0
-            before = x[i]
+            before = x[i]  # noqa: F841
         return last + i
 
     check_values(f, np.arange(1.0, 8.0), n)
