@@ -12,11 +12,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.nodes import Block, Func, Let, Stmt, Var
 from ..ir.walk import blocks, operands, reads, sizes_used
+from ..ops.base import Lowering
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,42 @@ def split(func: Func, late: Sequence[bool], kept: int) -> Split:
     late_params = tuple(p for p, is_late in zip(func.params, late, strict=True) if is_late)
     made = [t for s in first for t in s.targets]
     residuals = [v for v in (*known_params, *made) if v in needed and v not in inside]
+    kept_values, again = _sources(residuals, first)
+    residuals = [v for v in (*known_params, *made) if v in kept_values]
+    second = [*again, *second]
+    second_block = Block(tuple(second), rest)
     _add_size_carriers(residuals, late_params, second, known_params, made)
     return Split(Func(f"{func.name}_first", known_params, Block(tuple(first), (*early, *residuals))),
                  Func(f"{func.name}_second", (*residuals, *late_params), second_block), tuple(residuals))
+
+
+def _sources(residuals: Sequence[Var], first: Sequence[Stmt]) -> tuple[set[Var], list[Stmt]]:
+    """What to keep in place of broadcasts and other rearrangements of smaller arrays, and the statements that make
+    those again."""
+    makers = {t: (number, s) for number, s in enumerate(first) for t in s.targets}
+    kept: set[Var] = set()
+    again: dict[int, Stmt] = {}
+    pending = list(residuals)
+    while pending:
+        value = pending.pop()
+        number, maker = makers.get(value, (-1, None))
+        if maker is not None and _only_rearranges(maker):
+            again[number] = maker
+            pending += [a for a in operands(maker) if isinstance(a, Var)]
+        else:
+            kept.add(value)
+    return kept, [again[number] for number in sorted(again)]
+
+
+def _only_rearranges(stmt: Stmt) -> bool:
+    """Whether the statement spreads or reorders one array that is no larger than its result."""
+    if not isinstance(stmt, Let) or not stmt.op.is_pure or stmt.op.lowering is not Lowering.REINDEX:
+        return False
+    arrays = [a for a in stmt.args if isinstance(a, Var)]
+    if len(arrays) != 1 or len(stmt.targets) != 1:
+        return False
+    own = Counter(d for d in arrays[0].type.shape if d != 1)
+    return own <= Counter(stmt.target.type.shape)          # the array's axes are among the result's
 
 
 def _add_size_carriers(residuals: list[Var], late: Sequence[Var], second: Sequence[Stmt],
