@@ -1,7 +1,7 @@
 """JAX's names for control flow.  In transpiled code they are not needed: write `if`, `for` and `while`.
 
-Called from Python these functions run as Python does.  Inside a transpiled function `cond` and `select` work; the
-loops are refused there until loops over run-time values can be compiled.
+Called from Python these functions run as Python does.  Inside a transpiled function they are the loops and branches
+that they are written with here, so those become loops and branches of the generated code.
 """
 
 from __future__ import annotations
@@ -84,14 +84,40 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-select.__gradsmith_traced__ = _select  # type: ignore[attr-defined]
+# ---------------------------------------------------------------------------------------------------------------
+# the same in Python that the frontend interprets
 
 
-def _refuse(function: Any) -> None:
-    function.__gradsmith_refusal__ = (
-        f"lax.{function.__name__} inside a transpiled function needs loops over run-time values, which are not "
-        "supported yet", "write a Python loop over values that are known while transpiling")
+def _switch(index: Any, branches: Any, *operands: Any) -> Any:
+    for k in range(len(branches) - 1):
+        if index <= k:
+            return branches[k](*operands)
+    return branches[len(branches) - 1](*operands)
 
 
-for _function in (fori_loop, while_loop, scan, map):
-    _refuse(_function)
+def _scan(f: Any, init: Any, xs: Any = None, length: Any = None, reverse: bool = False, unroll: int = 1) -> Any:
+    lengths = [len(leaf) for leaf in tree.leaves(xs)]
+    if length is not None:
+        lengths.append(length)
+    if not lengths or any(other != lengths[0] for other in lengths):
+        raise ValueError("scan got no length, or several: the leaves of `xs` and `length` must agree on one")
+    steps = lengths[0]
+    if steps == 0:
+        raise ValueError("scan of no steps: the shapes of its results are not known")
+    _, first = f(init, tree.map(lambda leaf: leaf[0], xs))         # for the shapes of the results alone
+    stacked = tree.map(lambda leaf: np.zeros((steps, *np.shape(leaf)), np.asarray(leaf).dtype), first)
+    carry = init
+    for step in range(steps):
+        k = steps - 1 - step if reverse else step
+        carry, y = f(carry, tree.map(lambda leaf, k=k: leaf[k], xs))
+        for place, value in zip(tree.leaves(stacked), tree.leaves(y)):
+            place[k] = value
+    return carry, stacked
+
+
+def _map(f: Any, xs: Any) -> Any:
+    return _scan(lambda _, x: (None, f(x)), None, xs)[1]
+
+
+for _public, _traced in ((select, _select), (switch, _switch), (scan, _scan), (map, _map)):
+    _public.__gradsmith_traced__ = _traced  # type: ignore[attr-defined]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradsmith import Array, grad, jit, lax
+from gradsmith import Array, grad, jit, lax, tree
 
 
 def test_loops_from_python():
@@ -55,12 +55,29 @@ def test_choices_inside_transpiled_functions():
     np.testing.assert_array_equal(grad(lambda x: np.sum(x * lax.stop_gradient(x)))(x), x)
 
 
-@pytest.mark.parametrize("loop", [
-    lambda x: lax.fori_loop(0, 5, lambda i, c: c + x, x),
-    lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: c + 1, x),
-    lambda x: lax.scan(lambda c, y: (c + y, c), 0.0, x),
-    lambda x: lax.map(lambda y: y, x),
+X = np.arange(4.0)
+
+
+@pytest.mark.parametrize("program, args", [
+    (lambda x, n: lax.fori_loop(0, n, lambda i, c: c * 0.5 + i + x, x), (1.5, 0)),
+    (lambda x, n: lax.fori_loop(0, n, lambda i, c: c * 0.5 + i + x, x), (1.5, 3)),
+    (lambda x: lax.while_loop(lambda c: c[0] < 5, lambda c: (c[0] + 1.0, c[1] * x), (x, 1.0)), (1.5,)),
+    (lambda x: lax.scan(lambda c, v: (c + v, {"y": c * 10 + v}), 0.0, x), (X,)),
+    (lambda x: lax.scan(lambda c, v: (c * 0.5 + v, c), 0.0, x, reverse=True), (X,)),
+    (lambda x, n: lax.scan(lambda c, _: (c * 0.5, c), x, None, length=n), (2.0, 3)),
+    (lambda x: lax.map(lambda row: np.sum(row * row), x), (X.reshape(2, 2),)),
+    (lambda x, k: lax.switch(k, [lambda v: v, lambda v: v * 2, lambda v: v * 3], x), (2.0, 7)),
+    (lambda x, k: lax.switch(k, [lambda v: v, lambda v: v * 2, lambda v: v * 3], x), (2.0, -7)),
+    (lambda x: lax.cond(x > 0, lambda v: v * 2, lambda v: -v, x), (1.0,)),
+    (lambda x: lax.cond(x > 0, lambda v: v * 2, lambda v: -v, x), (-1.0,)),
 ])
-def test_loops_inside_transpiled_functions_are_refused_at_the_users_line(loop):
-    with pytest.raises(NotImplementedError, match=r"lax\.\w+ inside a transpiled function(.|\n)*test_lax.py"):
-        jit(loop)(np.ones(3))
+def test_control_flow_inside_transpiled_functions(program, args):
+    expected, actual = tree.leaves(program(*args)), tree.leaves(jit(program)(*args))
+    assert len(expected) == len(actual)
+    for e, a in zip(expected, actual):
+        np.testing.assert_allclose(a, e)
+
+
+def test_lengths_that_disagree_inside_transpiled_functions():
+    with pytest.raises(ValueError, match="length"):
+        jit(lambda x, y: lax.scan(lambda c, v: (c, v[0]), 0.0, (x, y)))(np.ones(3), np.ones(4))
