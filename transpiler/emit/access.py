@@ -39,17 +39,11 @@ class Role(enum.Enum):
 BUILTINS = frozenset(("abs", "max", "min", "int", "float", "bool", "complex", "round", "len", "pow", "divmod"))
 
 _WRITES = {"store": Role.STORE, "add_at": Role.ADD}
-_INDEXED = ("load", "store", "add_at")
-
-
-def _access(let: Let) -> str | None:
-    found: str | None = getattr(let.op, "access", None)
-    return found or (let.op.name if "index" in let.params and let.op.name in _INDEXED else None)
 
 
 def role(let: Let) -> Role:
     """How the statement is written.  RuleError: the operation has not been lowered."""
-    access = _access(let)
+    access: str | None = let.op.access
     if access == "load":
         return Role.LOAD if all(isinstance(item, At) for item in let.params["index"]) else Role.SLICE
     if access is not None:

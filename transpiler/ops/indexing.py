@@ -148,7 +148,7 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
 class Load(Linear):
     """The elements of x at a basic index.  Its cotangent is added into that of x in place."""
 
-    name, masks = "load", True
+    name, access, masks = "load", "load", True
     lowering = Lowering.REINDEX
 
     def __call__(self, x: Any, *scalars: Any, index: Index) -> Any:
@@ -377,7 +377,7 @@ def values_like(x: Any, shape: tuple[int, ...]) -> Any:
 class Store(Write):
     """x with the elements at the index replaced by v."""
 
-    name, by_arrays, adds = "store", "scatter", False
+    name, access, by_arrays, adds = "store", "store", "scatter", False
 
     def reference(self, x: Any, v: Any, *scalars: Any, index: Index) -> Any:
         result = np.array(x)
@@ -396,7 +396,7 @@ class Store(Write):
 class AddAt(Write):
     """x with v added to the elements at the index."""
 
-    name, by_arrays, adds, masks = "add_at", "scatter_add", True, False
+    name, access, by_arrays, adds, masks = "add_at", "add_at", "scatter_add", True, False
 
     def reference(self, x: Any, v: Any, *scalars: Any, index: Index) -> Any:
         result = np.array(x)
