@@ -50,7 +50,20 @@ from .branches import (
 from .environment import MISSING, Frame
 from .interpreter import Probe
 from .liveness import live_at_head, stores
-from .merge import Broken, Fixed, Group, Merger, Option, Slot, Template, number_of, placeholder, same_template
+from .merge import (
+    Broken,
+    Fixed,
+    Group,
+    Merger,
+    Option,
+    Slot,
+    Template,
+    depend_on,
+    number_of,
+    others_of,
+    placeholder,
+    same_template,
+)
 from .ranges import is_natural
 from .state import State, capture, restore, resumed, same_contents
 from .trips import Trips
@@ -90,7 +103,7 @@ class Pass:
     start: State
     merger: Merger
     found: dict[Place, Template] = field(default_factory=dict)
-    inexact: set[int] = field(default_factory=set)
+    shared: dict[int, list[ArrayRef]] = field(default_factory=dict)
 
 
 def run_loop(loop: Loop) -> Outcome:
@@ -104,7 +117,7 @@ def run_loop(loop: Loop) -> Outcome:
     before = capture(it, frame, () if loop.trips is None else loop.trips.held)
     names, steps = it.names.taken.copy(), it.steps
     templates = _guess(loop, before)
-    inexact: set[int] = set()
+    shared: dict[int, list[ArrayRef]] = {}
     frame.loops.append(live if live is not None else frozenset(frame.variables))
     try:
         for number in range(MAX_PASSES):
@@ -112,10 +125,10 @@ def run_loop(loop: Loop) -> Outcome:
             it.forget_names(names)
             restore(before)
             it.at(where)
-            done = _interpret(loop, before, templates, inexact, live, outer, where)
+            done = _interpret(loop, before, templates, shared, live, outer, where)
             if done is None:                 # the test has effects: it goes into the body
                 loop.test_in_body = True
-                templates, inexact = {}, set()
+                templates, shared = {}, {}
                 continue
             if done.arm.problem is not None:
                 if not templates:
@@ -124,10 +137,10 @@ def run_loop(loop: Loop) -> Outcome:
                     raise done.arm.problem
                 templates = {}               # without the guess, it is the first trip
                 continue
-            if done.found.keys() == templates.keys() and done.inexact == inexact and all(
+            if done.found.keys() == templates.keys() and _same_shared(done.shared, shared) and all(
                     same_template(t, templates[k]) for k, t in done.found.items()):
                 break
-            templates, inexact = done.found, done.inexact
+            templates, shared = done.found, done.shared
         else:
             raise error("E122", "what this loop carries does not settle", where)
     finally:
@@ -161,10 +174,10 @@ def _guess(loop: Loop, before: State) -> dict[Place, Template]:
     return found
 
 
-def _install(loop: Loop, before: State, merger: Merger, templates: dict[Place, Template], inexact: set[int],
-             values: Iterator[Value], roots: dict[int, list[ArrayRef]]) -> None:
-    """Put values into everything that is carried."""
-    for number in inexact:
+def _install(loop: Loop, before: State, merger: Merger, templates: dict[Place, Template],
+             shared: dict[int, list[ArrayRef]], values: Iterator[Value]) -> None:
+    """Put values into everything that is carried.  shared: for arrays that have other names, what they may be."""
+    for number in shared:
         merger.is_exact[number] = False
     for (cell_id, key), template in templates.items():
         cell = before.cells[cell_id][0]
@@ -179,13 +192,12 @@ def _install(loop: Loop, before: State, merger: Merger, templates: dict[Place, T
             target.pop(key, None)
         else:
             target[key] = value
-    for number in inexact:
-        made = merger.made.get(number)
-        if isinstance(made, ArrayRef):
-            made.depends = tuple((root, root.version) for root in roots.get(number, ()))
+    entry = _roots(before, before, templates)
     for number, made in merger.made.items():
         if isinstance(made, ArrayRef):
-            owners = [root.owner for root in roots.get(number, ()) if root.owner != "local"]
+            if number in shared:
+                depend_on(made, shared[number] or [made])
+            owners = [root.owner for root in entry.get(number, ()) if root.owner != "local"]
             made.owner = owners[0] if owners else "local"
 
 
@@ -204,14 +216,13 @@ def _hints(before: State, merger: Merger, templates: dict[Place, Template]) -> l
     return found
 
 
-def _interpret(loop: Loop, before: State, templates: dict[Place, Template], inexact: set[int],
+def _interpret(loop: Loop, before: State, templates: dict[Place, Template], shared: dict[int, list[ArrayRef]],
                live: frozenset[str] | None, outer: Builder, where: Location) -> Pass | None:
     it, node, frame = loop.it, loop.node, loop.frame
     merger = Merger(it, "E122", where, (before, None))
     carries = [outer.var(type, name) for type, name in _hints(before, merger, templates)]
-    entry_roots = _roots(before, before, templates)
     with building() as body:
-        _install(loop, before, merger, templates, inexact, iter(carries), entry_roots)
+        _install(loop, before, merger, templates, shared, iter(carries))
         start = capture(it, frame, known=before)
         index = None
         if loop.trips is not None:
@@ -236,7 +247,7 @@ def _interpret(loop: Loop, before: State, templates: dict[Place, Template], inex
     done = Pass(body, index, carries, head, holds, arm, start, merger)
     if arm.problem is None:
         done.found = _changes(loop, before, done, templates)
-        done.inexact = _inexact(before, done)
+        done.shared = _shared(before, done)
     return done
 
 
@@ -335,14 +346,21 @@ def _roots(state: State, contents: State, templates: dict[Place, Template]) -> d
     return found
 
 
-def _inexact(before: State, done: Pass) -> set[int]:
-    """Pairs whose arrays are also known by other names, before the first trip or after one."""
-    found: set[int] = set()
+def _same_shared(a: dict[int, list[ArrayRef]], b: dict[int, list[ArrayRef]]) -> bool:
+    return a.keys() == b.keys() and all({id(x) for x in a[k]} == {id(x) for x in b[k]} for k in a)
+
+
+def _shared(before: State, done: Pass) -> dict[int, list[ArrayRef]]:
+    """Pairs whose arrays are also known by other names, before the first trip or after one: with the arrays from
+    before the loop that they may be."""
+    found: dict[int, list[ArrayRef]] = {}
     for state in (before, done.arm.state):
         for pair, things in _roots(before, state, done.found).items():
             counts = {id(x): sum(y is x for y in things) for x in things}
-            if len(counts) > 1 or any(state.references.get(k, 0) > n for k, n in counts.items()):
-                found.add(pair)
+            is_exact = len(counts) <= 1 and all(state.references.get(k, 0) <= n for k, n in counts.items())
+            others = [x for x in others_of(things, is_exact) if id(x) in before.cells]
+            if others or not is_exact or any(isinstance(x, ArrayRef) and x.depends for x in things):
+                found.setdefault(pair, []).extend(x for x in others if x not in found.get(pair, []))
     return found
 
 
@@ -399,9 +417,6 @@ def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Templa
     hints = _hints(before, merger, templates)
     inits = [v if v is not None else placeholder(t) for v, (t, _) in zip(
         _leaves(before, before, merger, templates), hints, strict=True)]
-    entry, last = _roots(before, before, templates), _roots(before, end, templates)
-    roots = {pair: [*entry.get(pair, []), *(x for x in last.get(pair, []) if id(x) in before.cells)]
-             for pair in {*entry, *last}}
     carries = list(done.carries)
     if exits:
         types = [*((BOOL, {"break": "broke", "return": "returned"}[kind]) for kind in exits),
@@ -416,7 +431,7 @@ def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Templa
     _emit(loop, done, outer, carries, inits, results, targets, flags)
     after = iter(targets)
     final = Merger(it, "E122", where, (before, None))
-    _install(loop, before, final, templates, done.inexact, after, roots)
+    _install(loop, before, final, templates, done.shared, after)
     flags_after: dict[str, Value] = {kind: next(after) for kind in exits}
     result = None
     if value_template is not None:

@@ -403,9 +403,26 @@ class Merger:
     def finish(self) -> None:
         """After everything is installed: arrays that may be others remember which."""
         for number, made in self.made.items():
-            if isinstance(made, ArrayRef) and not self.is_exact.get(number, True):
+            if isinstance(made, ArrayRef):
                 roots = [x.root for x in self.roots[number] if isinstance(x, ArrayRef)]
-                made.depends = tuple((root, root.version) for root in roots)
+                depend_on(made, others_of(roots, self.is_exact.get(number, True)))
+
+
+def others_of(roots: list[Any], is_exact: bool) -> list[ArrayRef]:
+    """The arrays that one merged of these may be, by another name, and those that they may be themselves."""
+    found: dict[int, ArrayRef] = {}
+    for root in roots:
+        if isinstance(root, ArrayRef):
+            if not is_exact:
+                found[id(root)] = root
+            found.update((id(other), other) for other, _ in root.depends)
+    return list(found.values())
+
+
+def depend_on(made: ArrayRef, others: list[ArrayRef]) -> None:
+    """Neither may be written to from now on without an error."""
+    if others:
+        made.depends = tuple((other, other.version) for other in others)
 
 
 def _is_array(x: Any) -> bool:

@@ -66,6 +66,7 @@ def _walk(state: State, roots: list[Any], counting: bool) -> None:
                 state.references[id(root)] = state.references.get(id(root), 0) + 1
             if id(root) not in state.cells:
                 state.cells[id(root)] = (root, contents_of(root))
+                pending.extend(other for other, _ in root.depends)
             continue
         if isinstance(x, (list, dict, Instance)):
             if counting:

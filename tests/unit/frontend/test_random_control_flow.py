@@ -12,6 +12,22 @@ from gradsmith.transpiler.errors import TranspileError
 REFUSALS = frozenset({"E121", "E122", "E123", "E311"})
 
 
+HEAD = """import numpy as np
+
+def g(a, t):
+    if t > 0.5:
+        a[0] = t
+        return t * 0.5
+    for k in range(3):
+        a[k] *= 0.5
+        if a[k] > t:
+            return a[k] + 1.0
+    return t + 1.0
+
+def f(x, c, n):
+"""
+
+
 class Writer:
     """Writes one function of `x` (an array), `c` (a float) and `n` (an int)."""
 
@@ -75,7 +91,12 @@ class Writer:
                                        f"{target}[1:] = {self.pick('x', *self.arrays)}[:-1]",
                                        f"{target}[:2] += {self.pick(*self.numbers)}",
                                        f"{target} = {self.pick(*self.arrays)}.copy()",
-                                       "y, z = z, y",
+                                       "y, z = z, y", f"w = {target}", f"w = {target}[::-1]", "w[0] += 1.0",
+                                       f"w[{self.index()}] = {self.number()}", f"z = {target}", "z = w * 1.0",
+                                       f"l[{self.pick('0', '1', '-1')}] = {self.number()}", "l[0], l[1] = l[1], l[0]",
+                                       f"l = [l[1], {self.number()}]", "s += l[0]", "m = l", "d['a'] = d['b'] * 0.5",
+                                       f"d = dict(d, b={self.number()})", f"s = g({target}, s)", "bump()",
+                                       f"s = p[0]; p = (p[1], {self.number()})",
                                        f"{target} *= 0.5", f"v = {target}[1:]; v[0] += 1.0"))
         elif kind < 0.62 and in_loop:
             self.emit(depth, f"if {self.condition()}:")
@@ -116,13 +137,15 @@ class Writer:
             self.emit(depth, f"s += {self.number()}")
 
     def source(self):
-        for text in ("s = 0.5", "y = x * 1.0", "z = np.zeros(4)"):
+        for text in ("s = 0.5", "y = x * 1.0", "z = np.zeros(4)", "w = x * 2.0", "l = [s, c]", "m = [1.0, 2.0]",
+                     "d = {'a': 1.0, 'b': c}", "p = (s, c)", "calls = 0", "def bump():", "    nonlocal calls, s",
+                     "    calls += 1", "    s += z[calls % 4]"):
             self.emit(1, text)
         for _ in range(self.random.randint(2, 5)):
             self.statement(1, False, 2)
         result = " + ".join(name for name in self.numbers if name != "c")
-        self.emit(1, f"return {result}, y, z")
-        return "import numpy as np\n\ndef f(x, c, n):\n" + "\n".join(self.lines) + "\n"
+        self.emit(1, f"return {result} + calls + w[1] + l[0] + m[1] + d['a'] + p[0], y, z")
+        return HEAD + "\n".join(self.lines) + "\n"
 
 
 def program(seed):
