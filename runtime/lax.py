@@ -119,5 +119,6 @@ def _map(f: Any, xs: Any) -> Any:
     return _scan(lambda _, x: (None, f(x)), None, xs)[1]
 
 
-for _public, _traced in ((select, _select), (switch, _switch), (scan, _scan), (map, _map)):
-    _public.__gradsmith_traced__ = _traced  # type: ignore[attr-defined]
+_TRACED: tuple[tuple[Any, Any], ...] = ((select, _select), (switch, _switch), (scan, _scan), (map, _map))
+for _public, _traced in _TRACED:
+    _public.__gradsmith_traced__ = _traced

@@ -133,7 +133,7 @@ def compile_for_tpu(text: str, topology: str = "v5e:2x2") -> dict[str, float]:
     from jax.experimental import topologies
 
     module = _module(text, ir, context)
-    devices = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
+    devices: Any = topologies.get_topology_desc(platform="tpu", topology_name=topology).devices
     try:
         made = devices[0].client.compile(module, xla_client.DeviceList(tuple(devices[:1])), _options(xla_client))
     except (ValueError, xla_client.XlaRuntimeError) as refused:

@@ -76,7 +76,7 @@ def _with_numbers(out: Structure, leaves: Iterator[Value], size: Any) -> tuple[S
         return (TreeNode(out.kind, out.cls, out.keys, tuple(p for p, _ in parts)),
                 [leaf for _, found in parts for leaf in found])
     if isinstance(out.value, (bool, int, float, complex, np.number, np.bool_)):
-        number = as_value(out.value)
+        number: Any = as_value(out.value)
         return LeafNode("array"), [const(number.value, Type(number.dtype, (size,)))]
     return out, []
 

@@ -168,7 +168,8 @@ def call_getter(it: Interpreter, getter: Any, value: Any) -> Any:
     if isinstance(getter, operator.methodcaller):
         made, given = getter.__reduce__()
         named = made.keywords if isinstance(made, functools.partial) else {}
-        name, *args = (*made.args, *given) if isinstance(made, functools.partial) else given
+        parts: tuple[Any, ...] = (*made.args, *given) if isinstance(made, functools.partial) else given
+        name, *args = parts
         return it.call(get_attribute(it, value, name), tuple(args), named)
 
     def one(name: Any) -> Any:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
-from ..ir.nodes import Value, Var
-from .tree import Alloc, Finish, Init, Item, Leaf, Loop, Step, Store, Whole, leaves, made_by, read_by
+from ..ir.nodes import Let, Value, Var
+from .tree import Alloc, Finish, Init, Item, Leaf, Loop, Scalar, Step, Store, Whole, leaves, made_by, read_by
 
 
 @dataclass
@@ -62,6 +62,12 @@ def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var]) -> in
     if isinstance(new, Init):
         items.insert(0, new)
         return 0
+    if isinstance(new, Scalar) or _is_size(new):      # early: a loop that reads it can then join one before it
+        at = len(items)
+        while at and read_by(new).isdisjoint(made_by(items[at - 1])) and not _is_barrier(items[at - 1]):
+            at -= 1
+        items.insert(at, new)
+        return at
     if isinstance(new, Loop):
         needs = read_by(new)
         for at in range(len(items) - 1, -1, -1):
@@ -72,10 +78,19 @@ def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var]) -> in
                 for child in new.children:
                     _place(plan, old.children, child, before)
                 return at
-            if not (needs | before).isdisjoint(made) or (isinstance(old, Whole) and old.is_barrier):
+            if not (needs | before).isdisjoint(made) or _is_barrier(old):
                 break
     items.append(new)
     return len(items) - 1
+
+
+def _is_barrier(item: Item) -> bool:
+    return isinstance(item, Whole) and item.is_barrier
+
+
+def _is_size(item: Item) -> bool:
+    """A statement without operands, such as a size."""
+    return isinstance(item, Whole) and isinstance(item.stmt, Let) and not item.stmt.args and item.stmt.op.is_shareable
 
 
 def _can_merge(plan: Schedule, old: Loop, new: Loop, needs: set[Var]) -> bool:
@@ -84,7 +99,7 @@ def _can_merge(plan: Schedule, old: Loop, new: Loop, needs: set[Var]) -> bool:
     made = made_by(old)
     handed = needs & made
     if not handed:      # rows side by side may share more later; a lone loop gains only from what both read
-        return _is_outer(old) and _is_outer(new) or any(v.type.shape for v in needs & read_by(old))
+        return (_is_outer(old) and _is_outer(new)) or any(v.type.shape for v in needs & read_by(old))
     places = _places(old)
     for leaf in leaves(new):
         reads = {id(load): load for load in (leaf.code.loads if leaf.code else ())}.values()

@@ -24,9 +24,9 @@ def _attention_vjp(q, k, v, ct):
     if not (k.shape[0] == b and k.shape[2] == d and v.shape[0] == b and v.shape[1] == m
             and ct.shape[0] == b and ct.shape[1] == n and ct.shape[2] == e):
         raise ValueError("attention_vjp was generated for q: f64[b,n,d], k: f64[b,m,d], v: f64[b,m,e], ct: f64[b,n,e]")
+    s = np.sqrt(np.float64(d))                  # attention.py:6
     D = np.empty((b, n, m))
     batched_gemm(q, permuted(k, (0, 2, 1)), D)  # attention.py:6
-    s = np.sqrt(np.float64(d))                  # attention.py:6
     if not m > 0:
         raise ValueError("zero-size array to reduction operation maximum which has no identity [attention.py:7: weights = np.exp(scores - np.max(scores, axis=-1, keepdims=True))]")  # attention.py:7
     E = np.empty((b, n))

@@ -25,11 +25,11 @@ def indexing_grad(x, rows):
         b = b and (rows_i < n and rows_i >= a)  # indexing.py:6
     if not b:
         raise IndexError("index out of bounds for axis 0 with size n [indexing.py:6: return np.sum(x[rows] ** 2) + np.sum(x[1:, ::-2]) + x[0, -1]]")  # indexing.py:6
+    d = m - 1                                   # indexing.py:6
     E = np.empty(k, np.int64)
     for i in range(k):
         rows_i = rows[i]
         E[i] = rows_i + n if rows_i < 0 else rows_i  # indexing.py:6
-    d = m - 1                                   # indexing.py:6
     d_x = np.zeros((n, m))
     d_x[0, d] += 1.0                            # indexing.py:6
     c = (m + 1) // 2

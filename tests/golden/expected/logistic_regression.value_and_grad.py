@@ -23,33 +23,32 @@ def _logistic_regression_value_and_grad(w, b, x, y, STRENGTH=0.01):
     n = x.shape[0]
     if not (x.shape[1] == m and y.shape[0] == n):
         raise ValueError("logistic_regression_value_and_grad was generated for w: f64[m], b: f64, x: f64[n,m], y: f64[n], STRENGTH: f64")
+    c = np.float64(n)                           # logistic_regression.py:9
+    q = 1.0 / c                                 # logistic_regression.py:9
     D = np.empty(n)
     gemv(x, w, D)                               # logistic_regression.py:8
-    a = 0.0
-    for i in range(n):
-        a = accumulate(a, log1p(exp(-(y[i] * (D[i] + b)))))  # logistic_regression.py:9
-    c = np.float64(n)                           # logistic_regression.py:9
-    d = 0.0
-    for i in range(m):
-        w_i = w[i]
-        d = accumulate(d, w_i * w_i)            # logistic_regression.py:9
-    q = 1.0 / c                                 # logistic_regression.py:9
     E = np.empty(n)
+    a = 0.0
     d_b = 0.0
     for i in range(n):
         y_i = y[i]
         e = exp(-(y_i * (D[i] + b)))            # logistic_regression.py:9
         s = 0.0 if q == 0.0 else q * (1.0 / (1.0 + e))  # logistic_regression.py:9
-        f = -((0.0 if s == 0.0 else s * e) * y_i)  # logistic_regression.py:8
-        E[i] = f
-        d_b = accumulate(d_b, f)                # logistic_regression.py:8
+        d = -((0.0 if s == 0.0 else s * e) * y_i)  # logistic_regression.py:8
+        E[i] = d
+        a = accumulate(a, log1p(e))             # logistic_regression.py:9
+        d_b = accumulate(d_b, d)                # logistic_regression.py:8
+    f = 0.0
+    for i in range(m):
+        w_i = w[i]
+        f = accumulate(f, w_i * w_i)            # logistic_regression.py:9
     A = np.empty(m)
     gemv(x.T, E, A)                             # logistic_regression.py:8
     d_w = np.empty(m)
     for i in range(m):
         p = STRENGTH * w[i]                     # logistic_regression.py:9
         d_w[i] = p + p + A[i]                   # logistic_regression.py:8
-    return a / c + STRENGTH * d, d_w, d_b
+    return a / c + STRENGTH * f, d_w, d_b
 
 
 def logistic_regression_value_and_grad(w, b, x, y, STRENGTH=0.01):

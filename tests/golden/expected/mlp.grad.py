@@ -25,6 +25,7 @@ def _mlp_grad(params_w1, params_b1, params_w2, params_b2, x, y):
     if not (params_b1.shape[0] == h and params_w2.shape[0] == h and params_b2.shape[0] == k
             and x.shape[1] == m and y.shape[0] == n and y.shape[1] == k):
         raise ValueError("mlp_grad was generated for params_w1: f64[m,h], params_b1: f64[h], params_w2: f64[h,k], params_b2: f64[k], x: f64[n,m], y: f64[n,k]")
+    q = 1.0 / np.float64(k * n)                 # mlp.py:8
     D = np.empty((n, h))
     gemm(x, params_w1, D)                       # mlp.py:6
     hidden_1 = np.empty((n, h))
@@ -34,7 +35,6 @@ def _mlp_grad(params_w1, params_b1, params_w2, params_b2, x, y):
             hidden_1[i, j] = hidden_1_1
     A = np.empty((n, k))
     gemm(hidden_1, params_w2, A)                # mlp.py:7
-    q = 1.0 / np.float64(k * n)                 # mlp.py:8
     d_error = np.empty((n, k))
     d_params_b2 = np.zeros(k)
     for i in range(n):

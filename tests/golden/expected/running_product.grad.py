@@ -13,6 +13,7 @@ def running_product_grad(x):
     if x.ndim != 1 or not (x.dtype == np.dtype("float64")):
         raise TypeError("running_product_grad was generated for x: f64[n]")
     n = x.shape[0]
+    d = n - 1                                   # running_product.py:6
     out = np.empty(n)
     s = min(n, 1)                               # running_product.py:6
     for i in range(s):
@@ -24,7 +25,6 @@ def running_product_grad(x):
         a = i + 1                               # running_product.py:6
         E[i] = x[a] if a < n else 0.0           # running_product.py:6
     out_1 = np.empty(n)
-    d = n - 1                                   # running_product.py:6
     for i in range(s):
         out_1[d] = 1.0
     for i in range(1, n):

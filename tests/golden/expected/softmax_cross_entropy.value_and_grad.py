@@ -21,47 +21,40 @@ def softmax_cross_entropy_value_and_grad(scores, target):
         raise ValueError("softmax_cross_entropy_value_and_grad was generated for scores: f64[n,k], target: f64[n,k]")
     if not k > 0:
         raise ValueError("zero-size array to reduction operation maximum which has no identity [softmax_cross_entropy.py:6: top = np.max(scores, axis=1, keepdims=True)]")  # softmax_cross_entropy.py:6
-    E = np.empty(n)
-    A = np.empty((n, k))
-    B = np.empty(n)
+    c = np.float64(n)                           # softmax_cross_entropy.py:9
+    q = 1.0 / c                                 # softmax_cross_entropy.py:9
+    E = np.empty(k)
+    d_scores = np.empty((n, k))
     a = 0.0
     for i in range(n):
         b = -np.inf
         for j in range(k):
             b = maximum(b, scores[i, j])        # softmax_cross_entropy.py:6
-        E[i] = b
-        c = 0.0
-        for j in range(k):
-            e = exp(scores[i, j] - b)           # softmax_cross_entropy.py:8
-            A[i, j] = e
-            c = accumulate(c, e)                # softmax_cross_entropy.py:8
-        B[i] = c
-        log_total_1 = log(c)                    # softmax_cross_entropy.py:8
         d = 0.0
         for j in range(k):
-            p = target[i, j] * (scores[i, j] - b - log_total_1)  # softmax_cross_entropy.py:9
-            d = accumulate(d, p)                # softmax_cross_entropy.py:9
-        a = accumulate(a, d)                    # softmax_cross_entropy.py:9
-    f = np.float64(n)                           # softmax_cross_entropy.py:9
-    q = 1.0 / f                                 # softmax_cross_entropy.py:9
-    d_scores = np.empty((n, k))
-    for i in range(n):
-        b = 0.0
+            e = exp(scores[i, j] - b)           # softmax_cross_entropy.py:8
+            E[j] = e
+            d = accumulate(d, e)                # softmax_cross_entropy.py:8
+        log_total_1 = log(d)                    # softmax_cross_entropy.py:8
+        f = 0.0
+        g = 0.0
+        h = 0.0
         for j in range(k):
-            b = accumulate(b, q * target[i, j])  # softmax_cross_entropy.py:9
-        s = 0.0 if b == 0.0 else b * (1.0 / B[i])  # softmax_cross_entropy.py:8
-        c = 0.0
+            target_ij = target[i, j]
+            scores_ij = scores[i, j]
+            f = accumulate(f, target_ij * (scores_ij - b - log_total_1))  # softmax_cross_entropy.py:9
+            g = accumulate(g, q * target_ij)    # softmax_cross_entropy.py:9
+            h = accumulate(h, np.float64(scores_ij == b))  # softmax_cross_entropy.py:6
+        s = 0.0 if g == 0.0 else g * (np.float64(1.0) / d)  # softmax_cross_entropy.py:8
+        p = 0.0
         for j in range(k):
-            d = 0.0 if s == 0.0 else s * A[i, j]  # softmax_cross_entropy.py:8
-            c = accumulate(c, -(d - q * target[i, j]))  # softmax_cross_entropy.py:7
-        E_i = E[i]
-        e = 0.0
+            e = 0.0 if s == 0.0 else s * E[j]   # softmax_cross_entropy.py:8
+            p = accumulate(p, -(e - q * target[i, j]))  # softmax_cross_entropy.py:7
+        r = p / maximum(h, 1.0)                 # softmax_cross_entropy.py:6
         for j in range(k):
-            e = accumulate(e, np.float64(scores[i, j] == E_i))  # softmax_cross_entropy.py:6
-        g = c / maximum(e, 1.0)                 # softmax_cross_entropy.py:6
-        for j in range(k):
-            d = 0.0 if s == 0.0 else s * A[i, j]  # softmax_cross_entropy.py:8
-            h = g if scores[i, j] == E_i else 0.0  # softmax_cross_entropy.py:6
-            d_scores_1 = d - q * target[i, j] + h  # softmax_cross_entropy.py:6
+            e = 0.0 if s == 0.0 else s * E[j]   # softmax_cross_entropy.py:8
+            u = r if scores[i, j] == b else 0.0  # softmax_cross_entropy.py:6
+            d_scores_1 = e - q * target[i, j] + u  # softmax_cross_entropy.py:6
             d_scores[i, j] = d_scores_1
-    return -(a / f), d_scores
+        a = accumulate(a, f)                    # softmax_cross_entropy.py:9
+    return -(a / c), d_scores
