@@ -166,7 +166,8 @@ def _getitem(it: Interpreter, value: Any, key: Any) -> Any:
 def call_getter(it: Interpreter, getter: Any, value: Any) -> Any:
     """`operator.itemgetter(...)(value)`, `operator.attrgetter(...)(value)`, `operator.methodcaller(...)(value)`."""
     if isinstance(getter, operator.methodcaller):
-        made, given = getter.__reduce__()
+        reduced: Any = getter.__reduce__()
+        made, given = reduced
         named = made.keywords if isinstance(made, functools.partial) else {}
         parts: tuple[Any, ...] = (*made.args, *given) if isinstance(made, functools.partial) else given
         name, *args = parts
