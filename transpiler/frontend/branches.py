@@ -409,7 +409,8 @@ def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Se
             x, y = (DontCare(v) if gone else v for v, gone in zip((x, y), leaving))
             if isinstance(x, DontCare) and isinstance(y, DontCare):
                 continue
-            yield Part(str(key), merger.join(x, y, str(key)), (x, y), _variable_setter(cell, key), strict=False)
+            yield Part(str(key), merger.join(x, y, str(key), may_lack=True), (x, y), _variable_setter(cell, key),
+                       strict=False)
         else:
             yield Part(str(key), merger.join(x, y, str(key)), (x, y), _setter(cell, key))
 

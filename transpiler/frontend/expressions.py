@@ -95,10 +95,24 @@ def _decided(it: Interpreter, value: Maybe | Poison, name: str, node: Any, owner
         for pred in value.preds:
             it.demand(pred)
         raise value.problem
+    if value.is_none:
+        check(value.is_set, "TypeError", f"'{name}' is None where a value is needed")
+        return value.value
     check(value.is_set, "UnboundLocalError",
           f"cannot access local variable '{name}' where it is not associated with a value")
     owner.variables[name] = value.value
     return value.value
+
+
+def _may_be_none(node: gast.Compare, frame: Frame) -> Maybe | None:
+    """The variable of `x is None`, where that is decided at run time."""
+    if not (isinstance(node.left, gast.Name) and len(node.ops) == 1 and isinstance(node.ops[0], (gast.Is, gast.IsNot))
+            and isinstance(node.comparators[0], gast.Constant) and node.comparators[0].value is None):
+        return None
+    name = frame.mangled(node.left.id)
+    owner = frame.owner_of(name)
+    value = owner.variables.get(name) if owner is not None else None
+    return value if isinstance(value, Maybe) and value.is_none else None
 
 
 def _joined(it: Interpreter, node: gast.JoinedStr, frame: Frame) -> Any:
@@ -280,6 +294,11 @@ def _without_branch(it: Interpreter, value: Any, holds: Value, more: Callable[[]
 
 
 def _compare(it: Interpreter, node: gast.Compare, frame: Frame) -> Any:
+    optional = _may_be_none(node, frame)
+    if optional is not None:
+        from .branches import negated
+        it.at(frame.location(node))
+        return Weak(negated(optional.is_set) if isinstance(node.ops[0], gast.Is) else optional.is_set)
     left = evaluate(it, node.left, frame)
     return _compare_rest(it, node, left, 0, frame)
 

@@ -196,7 +196,7 @@ def _install(loop: Loop, before: State, merger: Merger, templates: dict[Place, T
     for number, made in merger.made.items():
         if isinstance(made, ArrayRef):
             if number in shared:
-                depend_on(made, shared[number] or [made])
+                depend_on(made, shared[number] or [made], merger.where)
             owners = [root.owner for root in entry.get(number, ()) if root.owner != "local"]
             made.owner = owners[0] if owners else "local"
 
@@ -294,7 +294,7 @@ def _changes(loop: Loop, before: State, done: Pass, templates: dict[Place, Templ
                         merger.where, kind=NotImplementedError, help="give it all its entries before the loop")
         for key in dict.fromkeys((*first, *last)):
             template = _change(merger, (cell_id, key), first.get(key, MISSING), begin.get(key, MISSING),
-                               last.get(key, MISSING), templates, str(key))
+                               last.get(key, MISSING), templates, str(key), is_variable)
             if template is None:
                 continue
             if any(name in inner for t in merger.slots(template) for d in t.shape for name in symbols_of(d)):
@@ -307,16 +307,16 @@ def _changes(loop: Loop, before: State, done: Pass, templates: dict[Place, Templ
 
 
 def _change(merger: Merger, place: Place, first: Any, begin: Any, last: Any, templates: dict[Place, Template],
-            name: str) -> Template | None:
+            name: str, is_variable: bool) -> Template | None:
     old = templates.get(place)
     if old is None:
         if last is begin:
             return None
-        template = merger.join(first, last, name)
+        template = merger.join(first, last, name, is_variable)
         return None if isinstance(template, Fixed) else template
     if isinstance(old, Broken):
         return old
-    return merger.join(old, last, name)
+    return merger.join(old, last, name, is_variable)
 
 
 def _roots(state: State, contents: State, templates: dict[Place, Template]) -> dict[int, list[ArrayRef]]:
@@ -326,7 +326,7 @@ def _roots(state: State, contents: State, templates: dict[Place, Template]) -> d
     def visit(template: Template, x: Any) -> None:
         match template:
             case Option():
-                if x is not MISSING:
+                if x is not MISSING and x is not None:
                     visit(template.child, x.value if isinstance(x, Maybe) else x)
             case Slot() if template.pair is not None and isinstance(x, ArrayRef):
                 found.setdefault(template.pair, []).append(x.root)

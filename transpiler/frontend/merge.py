@@ -5,7 +5,7 @@ A template says what two values have in common:
     Fixed(value)     both are this
     Slot             numbers or arrays of one type: one run-time value
     Group            containers of one structure, with a template for each part
-    Option           a variable that only one of them sets
+    Option           a variable that only one of them sets, or that is None in the other
     Broken           they do not fit together; an error when it is read
 
 `extract` takes the run-time values out of a Python value as the template wants them, `install` makes a Python value
@@ -64,6 +64,7 @@ class Group:
 @dataclass(frozen=True)
 class Option:
     child: Any
+    is_none: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +94,7 @@ def same_template(a: Template, b: Template) -> bool:
             return (a.kind, a.cls, a.keys, a.pair) == (b.kind, b.cls, b.keys, b.pair) and len(a.children) == len(
                 b.children) and all(map(same_template, a.children, b.children))
         case Option(), Option():
-            return same_template(a.child, b.child)
+            return a.is_none == b.is_none and same_template(a.child, b.child)
         case Broken(), Broken():
             return True
         case Slot(), Slot():
@@ -177,27 +178,27 @@ class Merger:
 
     # --- joining -----------------------------------------------------------------------------------------------
 
-    def join(self, a: Any, b: Any, name: str) -> Template:
-        """What two values (or a template and a value) have in common."""
+    def join(self, a: Any, b: Any, name: str, may_lack: bool = False) -> Template:
+        """What two values (or a template and a value) have in common.
+
+        may_lack: for variables, of which one may have no value, or be None.
+        """
         if isinstance(a, Fixed):
             a = a.value
         if a is b:
             return Fixed(b)
         a, b = (DontCare() if x is DEAD else x for x in (a, b))
         if isinstance(a, DontCare):
-            return self.join(a.value, b, name) if _fits(a.value, b) else self.lift(b, name, 1)
+            return self.join(a.value, b, name, may_lack) if _fits(a.value, b) else self.lift(b, name, 1)
         if isinstance(b, DontCare):
-            return self.join(a, b.value, name) if _fits(b.value, a) else self.lift(a, name, 0)
+            return self.join(a, b.value, name, may_lack) if _fits(b.value, a) else self.lift(a, name, 0)
         for x in (a, b):
             if isinstance(x, Broken):
                 return x
             if isinstance(x, Poison):
                 return Broken(x.problem)          # type: ignore[arg-type]
-        if any(x is MISSING or isinstance(x, (Maybe, Option)) for x in (a, b)):
-            parts = [x.value if isinstance(x, Maybe) else x.child if isinstance(x, Option) else x for x in (a, b)]
-            child = (self.lift(parts[1], name, 1) if parts[0] is MISSING else self.lift(parts[0], name, 0)
-                     if parts[1] is MISSING else self.join(parts[0], parts[1], name))
-            return child if isinstance(child, Broken) else Option(child)
+        if may_lack and any(x is MISSING or x is None or isinstance(x, (Maybe, Option)) for x in (a, b)):
+            return self._join_lacking(a, b, name)
         if same_static(a, b):
             return Fixed(b)
         numbers = (number_of(a), number_of(b))
@@ -210,6 +211,20 @@ class Merger:
             return self._join_groups(a, b, name)
         return self._broken(a, b, name)
 
+    def _join_lacking(self, a: Any, b: Any, name: str) -> Template:
+        kinds = {x is None or (isinstance(x, (Maybe, Option)) and x.is_none) for x in (a, b)
+                 if x is None or x is MISSING or isinstance(x, (Maybe, Option))}
+        if len(kinds) > 1:
+            return self._broken(a, b, name)
+        left, right = (x.value if isinstance(x, Maybe) else x.child if isinstance(x, Option) else x for x in (a, b))
+        if left is MISSING or left is None:
+            child = self.lift(right, name, 1)
+        elif right is MISSING or right is None:
+            child = self.lift(left, name, 0)
+        else:
+            child = self.join(left, right, name)
+        return child if isinstance(child, Broken) else Option(child, kinds.pop())
+
     def lift(self, x: Any, name: str, side: int = 0) -> Template:
         """A template for a value that has no counterpart; side: which of the two states it is from."""
         if isinstance(x, (Fixed, Slot, Group, Option, Broken)):
@@ -219,7 +234,7 @@ class Merger:
         if isinstance(x, Poison):
             return Broken(x.problem)              # type: ignore[arg-type]
         if isinstance(x, Maybe):
-            return Option(self.lift(x.value, name, side))
+            return Option(self.lift(x.value, name, side), x.is_none)
         if is_static(x) and not isinstance(x, (ArrayRef, list, dict)):
             return Fixed(x)
         number = number_of(x)
@@ -318,7 +333,7 @@ class Merger:
                     done.add(template.pair)
                 yield None if isinstance(x, DontCare) else _held(template, x)
             case Option():
-                if x is MISSING or isinstance(x, DontCare):
+                if x is MISSING or isinstance(x, DontCare) or (x is None and template.is_none):
                     yield Const(False, BOOL)
                     x = DontCare()
                 elif isinstance(x, Maybe):
@@ -366,8 +381,8 @@ class Merger:
                 is_set = next(values)
                 value = self.install(template.child, values, name)
                 if isinstance(is_set, Const):
-                    return value if is_set.value else MISSING
-                return Maybe(value, is_set)
+                    return value if is_set.value else None if template.is_none else MISSING
+                return Maybe(value, is_set, template.is_none)
             case Slot():
                 if template.pair is not None and template.pair in self.made:
                     return self.made[template.pair]
@@ -405,7 +420,7 @@ class Merger:
         for number, made in self.made.items():
             if isinstance(made, ArrayRef):
                 roots = [x.root for x in self.roots[number] if isinstance(x, ArrayRef)]
-                depend_on(made, others_of(roots, self.is_exact.get(number, True)))
+                depend_on(made, others_of(roots, self.is_exact.get(number, True)), self.where)
 
 
 def others_of(roots: list[Any], is_exact: bool) -> list[ArrayRef]:
@@ -419,9 +434,10 @@ def others_of(roots: list[Any], is_exact: bool) -> list[ArrayRef]:
     return list(found.values())
 
 
-def depend_on(made: ArrayRef, others: list[ArrayRef]) -> None:
+def depend_on(made: ArrayRef, others: list[ArrayRef], where: Location | None) -> None:
     """Neither may be written to from now on without an error."""
     if others:
+        made.decided_at = where
         made.depends = tuple((other, other.version) for other in others)
 
 
@@ -484,7 +500,8 @@ def _conforms(template: Template, x: Any) -> bool:
                     template.like, template.type.dtype)
             return isinstance(x, ArrayRef) and x.type == template.type
         case Option():
-            return x is MISSING or _conforms(template.child, x.value if isinstance(x, Maybe) else x)
+            held = x.value if isinstance(x, Maybe) else x
+            return x is (None if template.is_none else MISSING) or _conforms(template.child, held)
         case Group():
             if _kind(x) != template.kind or type_of(x) is not template.cls:
                 return False

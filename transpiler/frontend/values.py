@@ -95,8 +95,8 @@ class ArrayRef:
     owner: "local", or whose array it is: "argument", "captured", "read-only".
     """
 
-    __slots__ = ("_cached", "base", "depends", "is_certain", "known", "layout", "made_at", "owner", "recipe", "serial",
-                 "type", "value", "version", "view")
+    __slots__ = ("_cached", "base", "decided_at", "depends", "is_certain", "known", "layout", "made_at", "owner", "recipe",
+                 "serial", "type", "value", "version", "view")
 
     def __init__(self, value: Value | None = None, *, known: np.ndarray[Any, Any] | None = None,
                  base: ArrayRef | None = None, view: View | None = None, owner: str = "local",
@@ -109,6 +109,7 @@ class ArrayRef:
         self.version = 0
         self.made_at = 0                    # the base's version when this view was made
         self.depends: tuple[tuple[ArrayRef, int], ...] = ()       # arrays that this may be, in what version
+        self.decided_at: Location | None = None                   # the branch or loop that decides which
         self._cached: tuple[int, Builder, Value] | None = None
         if value is not None:
             self.type = value.type
@@ -169,8 +170,8 @@ class ArrayRef:
         branch or a loop has left under this name."""
         root = self.root
         if root.depends and (writing or any(other.version != version for other, version in root.depends)):
-            raise RuleError("which array this is depends on a branch or a loop that is decided at run time, and one "
-                            "that it may be is written to", code="E123",
+            raise RuleError(f"which array this is was decided at run time by {root.decided_at or 'a branch'}, and one "
+                            "that it may be is written to", code="E123", kind=ValueError,
                             help="make it a copy: `b = a.copy()`")
         if not self.is_certain and (writing or self.made_at != self.root.version):
             raise RuleError("whether this reshaped array is a view or a copy depends on its order in memory, and one "
@@ -286,10 +287,14 @@ class TransformValue:
 
 @dataclass(eq=False)
 class Maybe:
-    """A variable that has a value only where `is_set`, a bool known at run time, is true."""
+    """A variable that has a value only where `is_set`, a bool known at run time, is true.
+
+    is_none: elsewhere it is None; otherwise it is not set at all.
+    """
 
     value: Any
     is_set: Value
+    is_none: bool = False
 
 
 @dataclass(eq=False)

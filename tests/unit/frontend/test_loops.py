@@ -181,6 +181,31 @@ def test_containers_are_carried(n):
     check_values(f, 0.7, n)
 
 
+@pytest.mark.parametrize("x", [[1.0, 5.0, 2.0], [3.0]])
+def test_a_variable_that_begins_as_none(x):
+    def f(x):
+        best = None
+        for v in x:
+            if best is None or v > best:
+                best = v
+        if best is not None:
+            best = best * 2.0
+        return best
+
+    check_values(f, np.array(x))
+
+
+def test_a_variable_that_stays_none():
+    def f(x, n):
+        last = None
+        for _ in range(n):
+            last = x
+        return last + 1.0
+
+    check_values(f, 1.0, 2)
+    check_values(f, 1.0, 0)
+
+
 @TRIPS
 def test_an_int_that_becomes_a_float(n):
     def f(x, n):
