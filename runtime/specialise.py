@@ -27,6 +27,7 @@ from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import substitute, symbols_of
 from .transpiler.ir.nodes import Func, Var
+from .transpiler.stack import deep_stack
 
 GUARD_IMPORT = "from gradsmith.kernels.guard import Miss"
 
@@ -172,6 +173,7 @@ def _results(result: Any, count: int) -> Sequence[Any]:
     return (result,) if count == 1 else result
 
 
+@deep_stack()
 def specialise(fun: Any, described: Described, *, name: str, reason: str, source: str | None = None,
                derive: Callable[[Trace, Described], Trace] | None = None) -> Specialisation:
     """Do the whole work for one call.  `derive` makes another function of the traced one.  TranspileError for what

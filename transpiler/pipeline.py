@@ -21,6 +21,7 @@ from .optimize.dead_code import drop_dead_code
 from .optimize.hoist import hoist_all
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
+from .stack import deep_stack
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Step:
     seconds: float
 
 
+@deep_stack()
 def run(func: Func, *, stop: str | None = None, history: list[Step] | None = None,
         stages: Sequence[Stage] = STAGES) -> Func:
     """Run the stages in order, up to and including `stop`."""

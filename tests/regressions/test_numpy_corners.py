@@ -95,3 +95,16 @@ def test_known_numbers_are_batched_results():
 
     found = gradsmith.vmap(several)(np.ones((3, 2)))
     assert [(3, 2), (3,), (3,)] == [np.shape(r) for r in found]
+
+
+def test_many_arguments_with_sizes_to_unify():
+    def layers(params, x):
+        for p in params:
+            x = x + np.maximum(x @ p["w"] + p["b"], 0)
+        return x.sum()
+
+    rng = np.random.default_rng(0)
+    params = [{"w": rng.normal(size=(3, 3)), "b": rng.normal(size=3)} for _ in range(12)]
+    x = rng.normal(size=(5, 3))
+    lowered = gradsmith.jit(lambda p, q, x: layers(p, x) + layers(q, x))
+    np.testing.assert_allclose(lowered(params, params[::-1], x), layers(params, x) + layers(params[::-1], x))

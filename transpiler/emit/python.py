@@ -22,6 +22,7 @@ from ..ir.dims import symbols_of
 from ..ir.nodes import Const, Func, Let, Module
 from ..ir.walk import blocks, operands
 from ..ops.base import RuleError
+from ..stack import deep_stack
 from . import standalone as alone
 from .access import BUILTINS, Role
 from .expressions import Expressions
@@ -48,6 +49,7 @@ class Options:
     decorator: bool | str = True
 
 
+@deep_stack()
 def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d: Sequence[str] = (),
          guards: Sequence[Guard] = (), imports: Sequence[str] = (), options: Options | None = None,
          **choices: object) -> str:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import sys
+import itertools
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +23,7 @@ from ..ir.build import Names, building
 from ..ir.nodes import Block, Func, Var
 from ..ir.types import I64, map_dims
 from ..ops.spelling import Weak
+from ..stack import deep_stack
 from .captures import Captures
 from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, Unify
 from .interpreter import Interpreter
@@ -33,11 +32,7 @@ from .source import FunctionSource
 from .trees import Structure, flatten, leaf_values
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MAX_RESTARTS = 60
-STACK = 30_000                # Python frames: one interpreted call takes about fifteen
 
 
 @dataclass(frozen=True)
@@ -81,8 +76,8 @@ def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, An
     ops.load_table()
     kwargs = dict(kwargs or {})
     knowledge = _Knowledge()
-    with _deep_stack():
-        for _ in range(MAX_RESTARTS):
+    with deep_stack():
+        for count in itertools.count():
             attempt = _Attempt(fn, args, kwargs, source, sizes or {}, knowledge, name)
             token = dims.deciding.set(attempt.assumptions)
             try:
@@ -93,7 +88,10 @@ def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, An
                 _unify(found, knowledge, attempt)
             finally:
                 dims.deciding.reset(token)
-    raise error("E608", "tracing does not come to an end", attempt.it.here)
+            # Each restart settles a size or an argument, so there may be as many as there are of those.
+            if count > MAX_RESTARTS + len(attempt.assumptions.sizes) + len(attempt.variables):
+                raise error("E608", "tracing does not come to an end", attempt.it.here)
+    raise AssertionError("the loop ends by return or raise")
 
 
 def _make_static(need: NeedStatic, knowledge: _Knowledge, attempt: _Attempt) -> None:
@@ -261,26 +259,3 @@ def _parameter_names(fn: Any, count: int) -> list[str]:
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "x")
     return [*names[:count], *(f"{rest}_{k}" for k in range(count - len(names)))]
-
-
-_stack_lock = Lock()
-_stack_users = 0
-_stack_before = 0
-
-
-@contextmanager
-def _deep_stack() -> Iterator[None]:
-    """Room for interpreted recursion; the limit is put back when the last trace of any thread ends."""
-    global _stack_users, _stack_before
-    with _stack_lock:
-        if _stack_users == 0:
-            _stack_before = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(_stack_before, STACK))
-        _stack_users += 1
-    try:
-        yield
-    finally:
-        with _stack_lock:
-            _stack_users -= 1
-            if _stack_users == 0:
-                sys.setrecursionlimit(_stack_before)

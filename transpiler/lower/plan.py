@@ -2,7 +2,8 @@
 
 Elementwise and reindexing operations can be virtual.  One is given an array when something needs it whole: it is a
 result, or an operand of a library call or of control flow.  It also gets one when recomputing it would cost more
-than keeping it: it is dear and used by loop nests that cannot become one, or repeated along inner axes.
+than keeping it: it is dear and used by loop nests that cannot become one, repeated along inner axes, or read at
+many places of one nest: in a chain of `v = v[1:] - v[:-1]` each link would double the work.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..ir.walk import blocks, operands, reads
 from ..ops.base import Lowering
 
 DEAR = 6            # cost of an inlined expression above which two separate nests share an array of it
+PLACES = 4          # places of one nest at which a value is computed anew, at most
 REPEATED = 2        # cost above which an operand that is repeated along outer axes gets an array
 
 
@@ -35,6 +37,7 @@ def can_be_virtual(stmt: Stmt) -> bool:
 def plan(block: Block) -> Plan:
     virtual: dict[Var, Let] = {s.target: s for s in block.stmts if isinstance(s, Let) and can_be_virtual(s)}
     views = _needed_whole(block, virtual)
+    _keep_scattered(block, virtual)
     _keep_dear(block, virtual)
     return Plan(virtual, views)
 
@@ -70,6 +73,39 @@ def _needed_whole(block: Block, virtual: dict[Var, Let]) -> set[Var]:
         elif stmt.op.lowering is Lowering.SCATTER:
             whole(stmt.args[0], False)
     return views
+
+
+def _keep_scattered(block: Block, virtual: dict[Var, Let]) -> None:
+    """Take out of `virtual` what one nest would compute at more than `PLACES` places.
+
+    A place is the sequence of reindexings on the way from the nest to the value, as a number; from the last statement
+    to the first, so that what gets an array is a nest of its own for what it reads.
+    """
+    lets = [s for s in block.stmts if isinstance(s, Let)]
+    is_dear: dict[Var, bool] = {}
+    for let in lets:
+        if let.targets[0] in virtual:
+            inputs = [a for a in let.args if isinstance(a, Var) and a in virtual]
+            is_dear[let.target] = let.op.cost > REPEATED or any(map(is_dear.__getitem__, inputs)) or (
+                let.op.cost > 0 and any(virtual[a].op.cost > 0 for a in inputs))
+    numbers: dict[Any, int] = {}
+    places: dict[Var, dict[Let, set[int]]] = {v: {} for v in virtual}
+    for let in reversed(lets):
+        here = places.get(let.targets[0], {}) if let.targets[0] in virtual else {let: {0}}
+        moves = let.op.lowering is Lowering.REINDEX
+        if let.targets[0] in virtual and is_dear[let.target] and (not moves or len(let.args) > 1) and any(
+                len(found) > PLACES for found in here.values()):
+            del virtual[let.target]
+            here = {let: {0}}
+        for k, arg in enumerate(let.args):
+            if not isinstance(arg, Var) or arg not in virtual:
+                continue
+            for nest, found in here.items():
+                there = places[arg].setdefault(nest, set())
+                for place in found:
+                    if len(there) <= PLACES:
+                        step = (place, let.targets[0], k)
+                        there.add(numbers.setdefault(step, len(numbers) + 1) if moves else place)
 
 
 def _keep_dear(block: Block, virtual: dict[Var, Let]) -> None:

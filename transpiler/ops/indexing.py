@@ -172,8 +172,14 @@ class Load(Linear):
     def reference(self, x: Any, *scalars: Any, index: Index) -> Any:
         return x[numpy_index(x.shape, scalars, index)]
 
-    def transpose(self, ct: Value, x: Value, *scalars: Value, index: Index) -> Into:
-        return Into(lambda adjoint: ops.add_at(adjoint, ct, *scalars, index=index))
+    def transpose(self, ct: Value, x: Value, *scalars: Value, index: Index) -> Value | Into:
+        """Where every element is read once, as by `x[:, None]` and `x[::-1]`, the cotangent is only rearranged, which
+        fuses with what made it."""
+        back = _reversed_axes(x.type, index)
+        if back is None:
+            return Into(lambda adjoint: ops.add_at(adjoint, ct, *scalars, index=index))
+        whole = ct if ct.shape == x.shape else ops.reshape(ct, shape=x.shape)
+        return ops.reverse(whole, axes=back) if back else whole
 
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, index: Index, **params: Any) -> Value:
         x, *scalars = args
@@ -235,6 +241,20 @@ class Load(Linear):
 
     def samples(self) -> list[Sample]:
         return [sample(a, *map(np.int64, s), index=i) for a, s, i in _index_samples()]
+
+
+def _reversed_axes(x: Type, index: Index) -> tuple[int, ...] | None:
+    """The axes that an index reverses if it reads every element of x once, in order but for those; else None."""
+    found = []
+    for axis, (dim, item) in enumerate(zip(x.shape, without_new(index), strict=True)):
+        if isinstance(item, At):
+            if dim != 1:
+                return None
+        elif item.size != dim or item.step not in (1, -1):
+            return None
+        elif item.step == -1:
+            found.append(axis)
+    return tuple(found)
 
 
 def as_scalar(value: Any) -> Value:

@@ -31,11 +31,9 @@ def pairwise_grad(x):
                 p = e * (2.0 * (x[i, k] - x[j, k]))  # pairwise.py:7
                 TOTAL[j, k] = accumulate(TOTAL[j, k], p)  # pairwise.py:6
                 A[i, k] = accumulate(A[i, k], -p)  # pairwise.py:6
-    d_x = np.zeros((n, d))
-    for j in range(n):
-        for k in range(d):
-            d_x[j, k] += TOTAL[j, k]            # pairwise.py:6
+    d_x = np.empty((n, d))
     for i in range(n):
-        for k in range(d):
-            d_x[i, k] += A[i, k]                # pairwise.py:6
+        for j in range(d):
+            d_x_1 = TOTAL[i, j] + A[i, j]       # pairwise.py:6
+            d_x[i, j] = d_x_1
     return d_x
