@@ -11,12 +11,14 @@ without, with one warning.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
 import linecache
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -190,8 +192,8 @@ def _in_memory(text: str, module_name: str) -> ModuleType:
 
 
 def _ours() -> list[Path]:
-    """The folders that this and older versions made, and nothing else that the user may keep beside them."""
-    return [p for p in folder().glob("v*") if p.name[1:].isdigit()] if folder().is_dir() else []
+    """The folders of generated modules, of this and older versions, and nothing else that may lie beside them."""
+    return [p for p in folder().glob("v[0-9]*/??/*") if re.fullmatch("[0-9a-f]{32,64}", p.name) and p.is_dir()]
 
 
 def size() -> tuple[int, int]:
@@ -205,6 +207,9 @@ def clear() -> int:
     count, _ = size()
     for child in _ours():
         shutil.rmtree(child, ignore_errors=True)
+        for parent in (child.parent, child.parent.parent):
+            with contextlib.suppress(OSError):          # not empty: something else lies there
+                parent.rmdir()
     return count
 
 

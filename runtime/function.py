@@ -21,6 +21,7 @@ from .arguments import NOTHING_STATIC, Described, Static, describe
 from .fast import fast_path
 from .kernels.guard import Miss
 from .specialise import Specialisation, specialise
+from .transpiler.errors import error
 from .transpiler.frontend.trace import Trace
 
 making = threading.RLock()      # held while anything is made; Numba compiles one at a time anyway
@@ -111,7 +112,11 @@ class Function:
                     continue
                 self._prefer(spec, described.has_arrays)
                 return result
-        return self.specialisation(described).call(described)
+        try:
+            return self.specialisation(described).call(described)
+        except Miss:
+            raise error("E608", f"what {self.name()} was compiled for these arguments does not accept them", None,
+                        help="please report this with the function and the arguments") from None
 
     def described(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Described:
         """The arguments of a call, taken apart."""

@@ -194,8 +194,9 @@ class Assumptions:
 
     def _typical(self, dim: Any) -> int:
         """The same, with unlike and large sizes where there is no example."""
-        return dims.substitute(dim, {name: self.sizes.get(name) or 1009 + 6 * k
-                                     for k, name in enumerate(sorted(dims.symbols_of(dim)))})
+        sizes = {name: self.sizes.get(name) for name in dims.symbols_of(dim)}
+        return dims.substitute(dim, {name: 1009 + 6 * k if sizes[name] is None else sizes[name]
+                                     for k, name in enumerate(sorted(sizes))})
 
     def is_zero(self, dim: Any) -> bool | None:
         """dim == 0?  None where it depends on values that only the running function has."""
