@@ -108,3 +108,23 @@ def test_many_arguments_with_sizes_to_unify():
     x = rng.normal(size=(5, 3))
     lowered = gradsmith.jit(lambda p, q, x: layers(p, x) + layers(q, x))
     np.testing.assert_allclose(lowered(params, params[::-1], x), layers(params, x) + layers(params[::-1], x))
+
+
+def test_places_of_extrema_in_arrays_of_two_axes():
+    def places(a, k):
+        i, j = np.unravel_index(a.argmax(), a.shape)
+        return a[i, j], a[np.unravel_index(np.argmin(a), a.shape)], *np.unravel_index(k, a.shape)
+
+    a = np.arange(12.0).reshape(3, 4) % 7
+    check(places, a, np.array([0, 11]))
+    with pytest.raises(ValueError, match="out of bounds"):
+        gradsmith.jit(places)(a, np.array([0, 12]))
+
+
+def test_ranges_are_sequences():
+    def filled(a):
+        b = a.copy()
+        b[0] = range(4)
+        return b, np.maximum(b, range(4))
+
+    check(filled, np.ones((2, 4)))

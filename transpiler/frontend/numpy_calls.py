@@ -213,7 +213,7 @@ def lower(x: Any) -> Any:
         return known.copy() if known is not None and x.recipe is None and x.value is None else x.read()
     if type(x) in (list, tuple):
         return type(x)(map(lower, x))
-    if isinstance(x, list):
+    if isinstance(x, (list, range)):
         return [lower(v) for v in x]
     if isinstance(x, tuple) and hasattr(x, "_make"):
         return tuple(map(lower, x))

@@ -247,13 +247,10 @@ def _reversed_axes(x: Type, index: Index) -> tuple[int, ...] | None:
     """The axes that an index reverses if it reads every element of x once, in order but for those; else None."""
     found = []
     for axis, (dim, item) in enumerate(zip(x.shape, without_new(index), strict=True)):
-        if isinstance(item, At):
-            if dim != 1:
-                return None
-        elif item.size != dim or item.step not in (1, -1):
+        if isinstance(item, Span) and item.size == dim and item.step in (1, -1):
+            found += [axis] if item.step == -1 else []
+        elif not isinstance(item, At) or dim != 1:
             return None
-        elif item.step == -1:
-            found.append(axis)
     return tuple(found)
 
 

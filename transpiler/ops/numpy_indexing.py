@@ -97,6 +97,24 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Value:
     return ops.gather(x, *own, axes=tuple(range(x.rank)))
 
 
+@spelled(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: Any = "C") -> tuple[Value, ...]:
+    """The index along each axis of the element at a flat index, as for `x[np.unravel_index(x.argmax(), x.shape)]`."""
+    left = integer_indices(indices)
+    sizes = tuple(shape) if isinstance(shape, (list, tuple)) else (shape,)
+    if order != "C" or not sizes:
+        raise RuleError("np.unravel_index needs a shape, and order 'C'", code="E302")
+    count = broadcast_to(size_value(product(sizes)), left.shape)
+    fits = ops.all(ops.logical_and(left >= 0, ops.less(left, count)), axes=tuple(range(left.rank)))
+    check(fits, "ValueError", f"index is out of bounds for array with size {product(sizes)}")
+    found = []
+    for size in reversed(sizes[1:]):
+        along = broadcast_to(size_value(size), left.shape)
+        found.append(ops.remainder(left, along))
+        left = ops.floor_divide(left, along)
+    return (left, *reversed(found))
+
+
 @spelled(np.choose, np.ndarray.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Value:
     """For each element of a, the element at its place of the choice with that number."""
