@@ -546,7 +546,7 @@ def test_zero_as_a_size_is_not_taken_for_unknown():
         z[0] = 1
         return z
 
-    made = gradsmith.jit(first_is_one)
+    made = gs.jit(first_is_one)
     np.testing.assert_array_equal([1.0, 0.0], made(2))
     with pytest.raises(IndexError, match="index 0 is out of bounds for axis 0 with size 0"):
         made(0)
