@@ -10,183 +10,56 @@ An arm that surely raises is a `Check`.
 
 from __future__ import annotations
 
-import builtins
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .. import ops
 from ..errors import Location, TranspileError, error
-from ..ir import dims
-from ..ir.build import Builder, building, const, current, size_value
-from ..ir.dims import DimExpr, symbols_of
-from ..ir.nodes import Block, Call, Check, Const, For, If, Value, Var, While
+from ..ir.build import Builder, current
+from ..ir.dims import symbols_of
+from ..ir.nodes import Block, Const, If, Value, Var
 from ..ir.types import BOOL, I64, Type
-from ..ir.walk import all_statements
-from ..ops.base import RuleError
-from ..ops.spelling import Weak
-from .environment import MISSING, Frame
-from .errors import is_pythons_own, original_exception
+from .arms import (
+    STATIC_WOULD_HELP,
+    Arm,
+    Jump,
+    Mixed,
+    Outcome,
+    condition,
+    either,
+    emit_raise,
+    falls_of,
+    flag_of,
+    go_through,
+    has_effects,
+    kinds_of,
+    negated,
+    run_arm,
+    value_of,
+)
+from .differences import (
+    Part,
+    has_moved,
+    prune,
+    setter,
+    state_parts,
+)
+from .environment import Frame
 from .liveness import live_after
-from .merge import DEAD, Broken, DontCare, Merger, Slot, Template, placeholder
-from .operators import truth
-from .state import State, capture, next_version, put, restore, resumed, same_contents
-from .values import ArrayRef, Instance, Poison, is_object
+from .merge import (
+    Merger,
+)
+from .state import State, capture, put, restore, resumed
+from .templates import (
+    Broken,
+    Slot,
+    Template,
+    placeholder,
+)
+from .values import Poison
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
 
-
-@dataclass(frozen=True, slots=True)
-class Jump:
-    """The block ends here: "break", "continue" or "return" with its value.  ("value": of an expression.)"""
-
-    kind: str
-    value: Any = None
-
-
-@dataclass(frozen=True)
-class Mixed:
-    """How the block ends is known at run time: `flags` tell, one for each way that it may be left; `value`: what is
-    returned, if it is.  falls: whether it may also go on."""
-
-    flags: dict[str, Value]
-    value: Any = None
-    falls: bool = True
-
-
-Outcome = Jump | Mixed | None
-BREAK, CONTINUE = Jump("break"), Jump("continue")
-NUMBERED = re.compile(r"(_\d+)+$")
-STATIC_WOULD_HELP = frozenset({"E117", "E121", "E122", "E123", "E311", "E313"})
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# conditions
-
-
-def condition(it: Interpreter, x: Any, what: str) -> bool | Value:
-    """`bool(x)`: a bool where it is known while transpiling, else a bool scalar."""
-    if isinstance(x, (bool, int, float, str)) or x is None:
-        return bool(x)
-    if is_object(x):
-        for name in ("__bool__", "__len__"):
-            found = it.find_special(x, name)
-            if found is not None:
-                return condition(it, it.call(found, (), {}), what)
-    if isinstance(x, DimExpr):
-        zero = it.assumptions.is_zero(x)
-        return not zero if zero is not None else ops.not_equal(size_value(x), const(0, I64))
-    if isinstance(x, ArrayRef) and x.current_known() is None and dims.product(x.shape) == 1:
-        x = ops.reshape(x.read(), shape=()) if x.rank else x.read()
-    if isinstance(x, Weak):
-        x = x.value
-    if isinstance(x, Var):
-        return x if x.type == BOOL else ops.not_equal(x, const(0, x.type))
-    return truth(it, x, what)
-
-
-def negated(pred: Value) -> Value:
-    return Const(not pred.value, BOOL) if isinstance(pred, Const) else ops.logical_not(pred)
-
-
-def both(a: Value, b: Value) -> Value:
-    if isinstance(a, Const):
-        return b if a.value else a
-    if isinstance(b, Const):
-        return a if b.value else b
-    return ops.logical_and(a, b)
-
-
-def either(a: Value, b: Value) -> Value:
-    if isinstance(a, Const):
-        return a if a.value else b
-    if isinstance(b, Const):
-        return b if b.value else a
-    return ops.logical_or(a, b)
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# arms
-
-
-@dataclass
-class Arm:
-    """One way through: what it emitted, how it ended and what everything is afterwards."""
-
-    builder: Builder
-    outcome: Outcome = None
-    problem: TranspileError | None = None        # raised on every run that comes here
-    state: State = field(default_factory=State)
-
-    @property
-    def leaves(self) -> bool:
-        """Whether it never goes on to the next statement."""
-        return isinstance(self.outcome, Jump) or (isinstance(self.outcome, Mixed) and not self.outcome.falls)
-
-
-def run_arm(it: Interpreter, action: Callable[[], Outcome]) -> Arm:
-    with building() as builder:
-        return _run(it, Arm(builder), action)
-
-
-def _run(it: Interpreter, arm: Arm, action: Callable[[], Outcome]) -> Arm:
-    try:
-        arm.outcome = action()
-    except (TranspileError, RuleError) as problem:
-        located = problem.at(it.here) if isinstance(problem, RuleError) else problem
-        if not is_pythons_own(located):
-            raise located from None
-        refuse_caught(it, located)
-        arm.problem = located
-    return arm
-
-
-def refuse_caught(it: Interpreter, problem: TranspileError) -> None:
-    """An exception raised in some runs only cannot be caught by the function itself."""
-    for handles in it.catching:
-        if handles(problem):
-            raise error("E110", "an exception that is raised in some runs only is caught inside the function",
-                        problem.location, kind=NotImplementedError, help="test for it with `if` instead of `try`")
-
-
-def has_effects(statements: Sequence[Any]) -> bool:
-    """Whether running them can be noticed other than by their results."""
-    return any(isinstance(s, (Check, Call, While)) or (not isinstance(s, (For, If)) and not s.op.is_pure)
-               for s in all_statements(Block(tuple(statements), ())))
-
-
-def exception_name(problem: TranspileError) -> str:
-    """The built-in exception that a run raises for this."""
-    for cls in (*type(original_exception(problem)).__mro__, *type(problem).__mro__):
-        if getattr(builtins, cls.__name__, None) is cls and issubclass(cls, Exception):
-            return cls.__name__
-    return "Exception"
-
-
-def exception_text(problem: TranspileError) -> str:
-    cause = problem.__cause__
-    if cause is None:
-        return problem.message
-    return repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)
-
-
-def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
-    """`if pred: (the arm, which raises)`."""
-    assert arm.problem is not None
-    kind, text = exception_name(arm.problem), exception_text(arm.problem)
-    builder = current()
-    loc = arm.problem.location or builder.loc
-    if not has_effects(arm.builder.stmts):
-        holds = negated(pred)
-        if not (isinstance(holds, Const) and holds.value):
-            builder.stmts.append(Check(holds, kind, text, loc))
-        return
-    last = Check(Const(False, BOOL), kind, text, loc)
-    builder.stmts.append(If((), pred, Block((*arm.builder.stmts, last), ()), Block((), ()), builder.loc))
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -225,13 +98,13 @@ def _branch(it: Interpreter, frame: Frame | None, pred: Value, then: Callable[[]
     if rest is not None and a.problem is None and b.problem is None:
         if a.leaves and b.outcome is None:
             with resumed(b.builder):
-                _run(it, b, rest)
+                go_through(it, b, rest)
             consumed = True
         elif b.leaves and a.outcome is None:
             b.state = capture(it, frame, known=before)
             restore(a.state)
             with resumed(a.builder):
-                _run(it, a, rest)
+                go_through(it, a, rest)
             a.state = capture(it, frame, known=before)
             restore(b.state)
             consumed = True
@@ -239,7 +112,7 @@ def _branch(it: Interpreter, frame: Frame | None, pred: Value, then: Callable[[]
     it.at(where)
     if a.problem is not None or b.problem is not None:
         return _one_raises(it, pred, a, b), consumed
-    kinds = {k for arm in (a, b) for k in _kinds(arm.outcome)}
+    kinds = {k for arm in (a, b) for k in kinds_of(arm.outcome)}
     needed = None if live is None or frame is None else live(consumed, kinds)
     return _merge(it, frame, before, a, b, pred, needed, source, where), consumed
 
@@ -253,58 +126,6 @@ def _one_raises(it: Interpreter, pred: Value, a: Arm, b: Arm) -> Outcome:
     if other.problem is not None:
         raise other.problem
     return other.outcome
-
-
-def _kinds(outcome: Outcome) -> tuple[str, ...]:
-    return () if outcome is None else (outcome.kind,) if isinstance(outcome, Jump) else tuple(outcome.flags)
-
-
-def flag_of(outcome: Outcome, kind: str) -> Value:
-    """Whether the block is left in this way."""
-    if isinstance(outcome, Mixed):
-        return outcome.flags.get(kind, Const(False, BOOL))
-    return Const(isinstance(outcome, Jump) and outcome.kind == kind, BOOL)
-
-
-def value_of(outcome: Outcome) -> Any:
-    if isinstance(outcome, Jump) and outcome.kind in ("return", "value"):
-        return outcome.value
-    if isinstance(outcome, Mixed) and "return" in outcome.flags:
-        return outcome.value
-    return DontCare()
-
-
-def falls_of(outcome: Outcome) -> bool:
-    return outcome is None or (isinstance(outcome, Mixed) and outcome.falls)
-
-
-@dataclass
-class Part:
-    """One thing to merge: its template, what it is in both arms, and how to set it.
-
-    strict: it must have a value, unlike a variable that may never be read.
-    """
-
-    name: str
-    template: Template
-    values: tuple[Any, Any]
-    put: Callable[[Any], None]
-    strict: bool = True
-    cell: ArrayRef | None = None          # the array whose contents this is
-
-    def __post_init__(self) -> None:
-        if self.strict and isinstance(self.template, Broken):
-            raise self.template.problem
-
-
-def prune(frame: Frame, live: frozenset[str] | None) -> None:
-    """Forget the values of variables that nothing reads any more, lest they stand for aliases."""
-    if live is None or frame.is_comprehension:
-        return
-    names = {frame.mangled(name) for name in live}
-    for name in frame.variables:
-        if name not in names:
-            frame.variables[name] = DEAD
 
 
 def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, pred: Value,
@@ -326,7 +147,7 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
         if isinstance(part.template, Broken) and part.strict:
             raise part.template.problem
     merger.decide_aliases()
-    gone = [part.cell for part in parts if part.cell is not None and _has_moved(merger, part.cell)]
+    gone = [part.cell for part in parts if part.cell is not None and has_moved(merger, part.cell)]
     replaced += [(cell, before.contents(cell)) for cell in gone]
     parts = [part for part in parts if part.cell is None or part.cell not in gone]
     columns = []
@@ -348,130 +169,17 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
     return outcome(result)
 
 
-def state_parts(merger: Merger, frame: Frame | None, before: State, arms: tuple[Arm, Arm]) -> tuple[
-        list[Part], list[tuple[Any, Any]]]:
-    """What differs between the states, in an order that depends on the program alone; and contents of cells that one
-    arm alone, or none, can still reach."""
-    parts: list[Part] = []
-    replaced: list[tuple[Any, Any]] = []
-    for cell, first in before.cells.values():
-        ca, cb = (arm.state.contents(cell) for arm in arms)
-        reached = [isinstance(cell, Frame) or id(cell) in arm.state.references for arm in arms]
-        if not any(reached):
-            replaced.append((cell, first))
-            continue
-        if not all(reached) and not isinstance(cell, ArrayRef):
-            replaced.append((cell, ca if reached[0] else cb))
-            ca, cb = (c if r else _nobody(cb if reached[1] else ca) for c, r in zip((ca, cb), reached))
-        if same_contents(ca, cb):
-            if isinstance(cell, ArrayRef):
-                cell.version = max(ca["version"], cb["version"])
-            continue
-        parts += cell_parts(merger, cell, (ca, cb), [
-            not r or (cell is frame and isinstance(arm.outcome, Jump) and arm.outcome.kind == "return")
-            for arm, r in zip(arms, reached)])
-    return parts, replaced
-
-
-def _nobody(contents: Any) -> Any:
-    """Contents like these, of a cell that nobody looks at."""
-    return [DontCare()] * len(contents) if isinstance(contents, list) else {k: DontCare() for k in contents}
-
-
-def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Sequence[bool]) -> Iterator[Part]:
-    """The parts of one cell that differ.  leaving: whether nobody sees this side any more."""
-    ca, cb = contents
-    name = cell_name(merger.it, cell)
-    if isinstance(cell, ArrayRef):
-        known = [c["known"] for c in contents]
-        if all(k is not None for k in known) and np.array_equal(
-                known[0], known[1], equal_nan=cell.type.is_inexact):
-            put(cell, {**ca, "version": next_version()})
-            return
-        values = tuple(DontCare() if hidden else cell for hidden in leaving)
-        yield Part(name, Slot("array", cell.type, cell.layout), values, lambda v: put_array(cell, v),  # type: ignore
-                   cell=cell)
-        return
-    if isinstance(cell, list):
-        if len(ca) != len(cb):
-            raise _differs(merger, "a list has as many elements", merger.where)
-        for k, (x, y) in enumerate(zip(ca, cb)):
-            if x is not y:
-                yield Part(name, merger.join(x, y, f"{name}[{k}]"), (x, y), _setter(cell, k))
-        return
-    if not isinstance(cell, Frame) and ca.keys() != cb.keys():
-        raise _differs(merger, "a dict or an object has the same entries", merger.where)
-    for key in dict.fromkeys((*ca, *cb)):
-        x, y = ca.get(key, MISSING), cb.get(key, MISSING)
-        if x is y:
-            continue
-        if isinstance(cell, Frame):
-            x, y = (DontCare(v) if gone else v for v, gone in zip((x, y), leaving))
-            if isinstance(x, DontCare) and isinstance(y, DontCare):
-                continue
-            yield Part(str(key), merger.join(x, y, str(key), may_lack=True), (x, y), _variable_setter(cell, key),
-                       strict=False)
-        else:
-            yield Part(str(key), merger.join(x, y, str(key)), (x, y), _setter(cell, key))
-
-
-def _differs(merger: Merger, what: str, where: Location | None) -> TranspileError:
-    return error(merger.code, f"{what} whichever way the function runs", where, help="build it before, with all "
-                 "entries, and change them")
-
-
-def put_array(cell: ArrayRef, value: Any) -> None:
-    cell.value, cell.known, cell.recipe, cell.version = value, None, None, next_version()
-
-
-def cell_name(it: Interpreter, cell: Any) -> str:
-    """What generated code calls a changed array: as the variable that holds it, where there is one."""
-    if not isinstance(cell, ArrayRef):
-        return "t"
-    for frame in reversed(it.frames):
-        for name, held in frame.variables.items():
-            if isinstance(held, ArrayRef) and held.root is cell:
-                return name
-    value = cell.current_value
-    return NUMBERED.sub("", value.name) if isinstance(value, Var) else "x"
-
-
-def _has_moved(merger: Merger, cell: ArrayRef) -> bool:
-    """Whether all that referred to this array refers to a merged one now."""
-    moved = [sum(merger.sites[n] for n, things in merger.roots.items() if merger.is_exact[n]
-                 and isinstance(things[side], ArrayRef) and things[side].root is cell) for side in (0, 1)]
-    return any(moved) and all(side is not None and side.references.get(id(cell), 0) <= count
-                              for side, count in zip(merger.sides, moved))
-
-
-def _setter(target: Any, key: Any) -> Callable[[Any], None]:
-    def set_it(value: Any) -> None:
-        (target.fields if isinstance(target, Instance) else target)[key] = value
-
-    return set_it
-
-
-def _variable_setter(frame: Frame, name: str) -> Callable[[Any], None]:
-    def set_it(value: Any) -> None:
-        if value is MISSING:
-            frame.variables.pop(name, None)
-        else:
-            frame.variables[name] = value
-
-    return set_it
-
-
 def _outcome_parts(merger: Merger, a: Arm, b: Arm, parts: list[Part]) -> tuple[Callable[[dict[str, Any]], Outcome],
                                                                                 dict[str, Any]]:
     """Add flags and results to what is merged; returns how to make the outcome of what becomes of them."""
     found: dict[str, Any] = {}
     oa, ob = a.outcome, b.outcome
-    kinds = list(dict.fromkeys((*_kinds(oa), *_kinds(ob))))
+    kinds = list(dict.fromkeys((*kinds_of(oa), *kinds_of(ob))))
     if not kinds:
         return lambda found: None, found
 
     def add(key: str, name: str, template: Template, values: tuple[Any, Any]) -> None:
-        parts.append(Part(name, template, values, _setter(found, key)))
+        parts.append(Part(name, template, values, setter(found, key)))
 
     has_value = any(k in ("return", "value") for k in kinds)
     if has_value:

@@ -226,7 +226,7 @@ def _unary(it: Interpreter, node: gast.UnaryOp, frame: Frame) -> Any:
 
 def opposite(it: Interpreter, value: Any) -> Any:
     """`not value`."""
-    from .branches import condition, negated
+    from .arms import condition, negated
     holds = condition(it, value, "`not`")
     return not holds if isinstance(holds, bool) else Weak(negated(holds))
 
@@ -239,7 +239,8 @@ def _bool(it: Interpreter, node: gast.BoolOp, frame: Frame) -> Any:
 
 def _following(it: Interpreter, value: Any, node: gast.BoolOp, k: int, frame: Frame) -> Any:
     """The value of `a and b and c`, of which the first k operands gave `value`."""
-    from .branches import choose_value, condition
+    from .arms import condition
+    from .branches import choose_value
     is_and = isinstance(node.op, gast.And)
     while k < len(node.values):
         holds = condition(it, value, "`and`" if is_and else "`or`")
@@ -267,7 +268,7 @@ def _following(it: Interpreter, value: Any, node: gast.BoolOp, k: int, frame: Fr
 
 def _without_branch(it: Interpreter, value: Any, holds: Value, more: Callable[[], Any], is_and: bool) -> Any:
     """`a and b` of bools where computing b does no harm: both are computed.  None where it might."""
-    from .branches import both, condition, either
+    from .arms import both, condition, either
     from .state import capture, restore, same_contents
     if type_of(value) not in (bool, np.bool_):
         return None
@@ -296,7 +297,7 @@ def _without_branch(it: Interpreter, value: Any, holds: Value, more: Callable[[]
 def _compare(it: Interpreter, node: gast.Compare, frame: Frame) -> Any:
     optional = _may_be_none(node, frame)
     if optional is not None:
-        from .branches import negated
+        from .arms import negated
         it.at(frame.location(node))
         return Weak(negated(optional.is_set) if isinstance(node.ops[0], gast.Is) else optional.is_set)
     left = evaluate(it, node.left, frame)
@@ -305,7 +306,8 @@ def _compare(it: Interpreter, node: gast.Compare, frame: Frame) -> Any:
 
 def _compare_rest(it: Interpreter, node: gast.Compare, left: Any, k: int, frame: Frame) -> Any:
     """`left < b < c`, from the k-th operator on."""
-    from .branches import choose_value, condition
+    from .arms import condition
+    from .branches import choose_value
     right = evaluate(it, node.comparators[k], frame)
     it.at(frame.location(node))
     result = compare_values(it, node.ops[k], left, right)
@@ -341,7 +343,8 @@ def identical(a: Any, b: Any) -> bool:
 
 
 def _conditional(it: Interpreter, node: gast.IfExp, frame: Frame) -> Any:
-    from .branches import choose_value, condition
+    from .arms import condition
+    from .branches import choose_value
     test = evaluate(it, node.test, frame)
     it.at(frame.location(node.test))
     holds = condition(it, test, "this conditional expression")

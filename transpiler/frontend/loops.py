@@ -13,8 +13,7 @@ after the first trip, too: an int that becomes a float is a float from the start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gast
@@ -22,88 +21,66 @@ import gast
 from .. import ops
 from ..errors import Location, TranspileError, error
 from ..ir.build import Builder, building, const, current
-from ..ir.dims import symbol, symbols_of
+from ..ir.dims import symbol
 from ..ir.nodes import Block, Const, For, If, Let, Value, Var, While
-from ..ir.types import BOOL, I64, Type
-from ..ir.walk import all_statements
+from ..ir.types import BOOL, I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak
-from .branches import (
-    NUMBERED,
-    Arm,
+from .arms import (
     Jump,
     Mixed,
     Outcome,
     both,
-    branch,
-    cell_name,
     either,
     emit_raise,
     flag_of,
     has_effects,
     negated,
-    prune,
-    put_array,
     run_arm,
     value_of,
 )
-from .environment import MISSING, Frame
+from .branches import (
+    branch,
+)
+from .carried import (
+    Loop,
+    Pass,
+    Place,
+    changes_of,
+    guessed,
+    hints_of,
+    put_in,
+    same_shared,
+    shared_by,
+    taken_out,
+)
+from .differences import (
+    prune,
+)
+from .environment import Frame
 from .interpreter import Probe
-from .liveness import live_at_head, stores
+from .liveness import live_at_head
 from .merge import (
-    Broken,
-    Fixed,
-    Group,
     Merger,
-    Option,
-    Slot,
-    Template,
-    depend_on,
-    number_of,
-    others_of,
-    placeholder,
-    same_template,
 )
 from .ranges import is_natural
 from .state import State, capture, restore, resumed, same_contents
-from .trips import Trips
-from .values import ArrayRef, Instance, Maybe, Poison
+from .templates import (
+    Broken,
+    Slot,
+    Template,
+    placeholder,
+    same_template,
+)
+from .values import ArrayRef
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
 
+
 MAX_PASSES = 12
 EXITS = ("break", "return")
 NEED_UNROLLING = frozenset({"E110", "E117", "E121", "E122", "E123", "E126", "E311", "E313"})
-Place = tuple[int, Any]                # a cell's identity, and a key in it (None: an array's contents)
-
-
-@dataclass
-class Loop:
-    """A loop being made.  trips: what a `for` counts; test: of a `while`, gives its condition."""
-
-    it: Interpreter
-    node: Any
-    frame: Frame
-    trips: Trips | None = None
-    test: Callable[[], bool | Value] | None = None
-    test_in_body: bool = False
-
-
-@dataclass
-class Pass:
-    """One interpretation of the body."""
-
-    body: Builder
-    index: Var | None
-    carries: list[Var]
-    head: Builder
-    holds: bool | Value
-    arm: Arm
-    start: State
-    merger: Merger
-    found: dict[Place, Template] = field(default_factory=dict)
-    shared: dict[int, list[ArrayRef]] = field(default_factory=dict)
 
 
 def run_loop(loop: Loop) -> Outcome:
@@ -116,7 +93,7 @@ def run_loop(loop: Loop) -> Outcome:
     prune(frame, live)
     before = capture(it, frame, () if loop.trips is None else loop.trips.held)
     names, steps = it.names.taken.copy(), it.steps
-    templates = _guess(loop, before)
+    templates = guessed(loop, before)
     shared: dict[int, list[ArrayRef]] = {}
     frame.loops.append(live if live is not None else frozenset(frame.variables))
     try:
@@ -137,7 +114,7 @@ def run_loop(loop: Loop) -> Outcome:
                     raise done.arm.problem
                 templates = {}               # without the guess, it is the first trip
                 continue
-            if done.found.keys() == templates.keys() and _same_shared(done.shared, shared) and all(
+            if done.found.keys() == templates.keys() and same_shared(done.shared, shared) and all(
                     same_template(t, templates[k]) for k, t in done.found.items()):
                 break
             templates, shared = done.found, done.shared
@@ -150,79 +127,13 @@ def run_loop(loop: Loop) -> Outcome:
     return _finish(loop, before, done, templates, outer, where)
 
 
-# ---------------------------------------------------------------------------------------------------------------
-# what is carried
-
-
-def _guess(loop: Loop, before: State) -> dict[Place, Template]:
-    """What the body assigns is probably carried, in the type that it has or had when this loop was seen before."""
-    it, frame = loop.it, loop.frame
-    known = it.loop_types.get((id(loop.node), id(frame)), {})
-    names = {frame.mangled(name) for part in loop.node.body for name in stores(part)}
-    found: dict[Place, Template] = {}
-    for name, value in frame.variables.items():
-        number = number_of(value)
-        if name not in names or number is None or isinstance(value, ArrayRef):
-            continue
-        last = known.get(name)
-        if last is not None:
-            slot = number_of(last)
-            if slot is not None and (number | slot) == slot:
-                number = slot
-        if isinstance(value, (Weak, Var)) or last is not None:
-            found[id(frame), name] = Slot(number.like, Type(number.dtype))
-    return found
-
-
-def _install(loop: Loop, before: State, merger: Merger, templates: dict[Place, Template],
-             shared: dict[int, list[ArrayRef]], values: Iterator[Value]) -> None:
-    """Put values into everything that is carried.  shared: for arrays that have other names, what they may be."""
-    for number in shared:
-        merger.is_exact[number] = False
-    for (cell_id, key), template in templates.items():
-        cell = before.cells[cell_id][0]
-        if key is None and isinstance(cell, ArrayRef):
-            put_array(cell, next(values))
-            continue
-        value = merger.install(template, values, _label(loop.it, cell, key))
-        if isinstance(value, Poison) and not isinstance(cell, Frame):
-            raise value.problem
-        target = cell.variables if isinstance(cell, Frame) else cell.fields if isinstance(cell, Instance) else cell
-        if value is MISSING:
-            target.pop(key, None)
-        else:
-            target[key] = value
-    entry = _roots(before, before, templates)
-    for number, made in merger.made.items():
-        if isinstance(made, ArrayRef):
-            if number in shared:
-                depend_on(made, shared[number] or [made], merger.where)
-            owners = [root.owner for root in entry.get(number, ()) if root.owner != "local"]
-            made.owner = owners[0] if owners else "local"
-
-
-def _label(it: Interpreter, cell: Any, key: Any) -> str:
-    return cell_name(it, cell) if key is None else key if isinstance(key, str) else "t"
-
-
-def _hints(before: State, merger: Merger, templates: dict[Place, Template]) -> list[tuple[Type, str]]:
-    """Types of the carries, and what they are called after."""
-    found = []
-    done: set[int] = set()
-    for (cell_id, key), template in templates.items():
-        name = _label(merger.it, before.cells[cell_id][0], key)
-        for type in merger.slots(template, done):
-            found.append((type, NUMBERED.sub("", name) if name.isidentifier() and name.strip("_") else "t"))
-    return found
-
-
 def _interpret(loop: Loop, before: State, templates: dict[Place, Template], shared: dict[int, list[ArrayRef]],
                live: frozenset[str] | None, outer: Builder, where: Location) -> Pass | None:
     it, node, frame = loop.it, loop.node, loop.frame
     merger = Merger(it, "E122", where, (before, None))
-    carries = [outer.var(type, name) for type, name in _hints(before, merger, templates)]
+    carries = [outer.var(type, name) for type, name in hints_of(before, merger, templates)]
     with building() as body:
-        _install(loop, before, merger, templates, shared, iter(carries))
+        put_in(loop, before, merger, templates, shared, iter(carries))
         start = capture(it, frame, known=before)
         index = None
         if loop.trips is not None:
@@ -246,8 +157,8 @@ def _interpret(loop: Loop, before: State, templates: dict[Place, Template], shar
     arm.state = capture(it, frame, known=before)
     done = Pass(body, index, carries, head, holds, arm, start, merger)
     if arm.problem is None:
-        done.found = _changes(loop, before, done, templates)
-        done.shared = _shared(before, done)
+        done.found = changes_of(loop, before, done, templates)
+        done.shared = shared_by(before, done)
     return done
 
 
@@ -266,102 +177,6 @@ def _body(loop: Loop, index: Var | None) -> Outcome:
         return execute_block(it, node.body, frame) if holds else Jump("break")
     outcome, _ = branch(it, frame, holds, lambda: execute_block(it, node.body, frame), lambda: Jump("break"))
     return outcome
-
-
-def _changes(loop: Loop, before: State, done: Pass, templates: dict[Place, Template]) -> dict[Place, Template]:
-    """Templates for all that the trip changed or that was thought to change."""
-    end, merger = done.arm.state, Merger(loop.it, "E122", done.merger.where, (before, done.arm.state))
-    done.merger = merger
-    inner = {t.name for stmt in all_statements(Block(tuple(done.body.stmts), ())) for t in stmt.targets}
-    inner |= {v.name for v in (*done.carries, *(() if done.index is None else (done.index,)))}
-    found: dict[Place, Template] = {}
-    for cell_id, (cell, first) in before.cells.items():
-        begin, last = done.start.contents(cell), end.contents(cell)
-        if isinstance(cell, ArrayRef):
-            place = (cell_id, None)
-            if last["value"] is not begin["value"] or last["known"] is not begin["known"]:
-                found[place] = Slot("array", cell.type, cell.layout)
-            continue
-        is_variable = isinstance(cell, Frame)
-        if isinstance(cell, list):
-            if len(first) != len(last):
-                raise error("E122", "a list changes its length in a loop that runs when the function runs",
-                            merger.where, kind=NotImplementedError,
-                            help="write into an array: `a = np.zeros(n)`, then `a[i] = ...`")
-            first, begin, last = (dict(enumerate(c)) for c in (first, begin, last))
-        elif not is_variable and first.keys() != last.keys():
-            raise error("E122", "a dict or an object gets new entries in a loop that runs when the function runs",
-                        merger.where, kind=NotImplementedError, help="give it all its entries before the loop")
-        for key in dict.fromkeys((*first, *last)):
-            template = _change(merger, (cell_id, key), first.get(key, MISSING), begin.get(key, MISSING),
-                               last.get(key, MISSING), templates, str(key), is_variable)
-            if template is None:
-                continue
-            if any(name in inner for t in merger.slots(template) for d in t.shape for name in symbols_of(d)):
-                template = Broken(error("E122", f"the shape of `{key}` is another one in every trip", merger.where,
-                                        help="give it a shape that is known before the loop"))
-            if isinstance(template, Broken) and not is_variable:
-                raise template.problem
-            found[cell_id, key] = template
-    return found
-
-
-def _change(merger: Merger, place: Place, first: Any, begin: Any, last: Any, templates: dict[Place, Template],
-            name: str, is_variable: bool) -> Template | None:
-    old = templates.get(place)
-    if old is None:
-        if last is begin:
-            return None
-        template = merger.join(first, last, name, is_variable)
-        return None if isinstance(template, Fixed) else template
-    if isinstance(old, Broken):
-        return old
-    return merger.join(old, last, name, is_variable)
-
-
-def _roots(state: State, contents: State, templates: dict[Place, Template]) -> dict[int, list[ArrayRef]]:
-    """The arrays (or containers) that meet at each pair's places in a state, one for each place."""
-    found: dict[int, list[Any]] = {}
-
-    def visit(template: Template, x: Any) -> None:
-        match template:
-            case Option():
-                if x is not MISSING and x is not None:
-                    visit(template.child, x.value if isinstance(x, Maybe) else x)
-            case Slot() if template.pair is not None and isinstance(x, ArrayRef):
-                found.setdefault(template.pair, []).append(x.root)
-            case Group():
-                if template.pair is not None:
-                    found.setdefault(template.pair, []).append(x)
-                parts = (list(x.fields.values()) if isinstance(x, Instance) else list(x.values())
-                         if isinstance(x, dict) else list(x) if isinstance(x, (list, tuple)) else [])
-                for child, part in zip(template.children, parts):
-                    visit(child, part)
-
-    for (cell_id, key), template in templates.items():
-        if key is None and isinstance(state.cells[cell_id][0], ArrayRef):
-            continue
-        held = contents.cells[cell_id][1]
-        visit(template, held[key] if isinstance(held, list) else held.get(key, MISSING))
-    return found
-
-
-def _same_shared(a: dict[int, list[ArrayRef]], b: dict[int, list[ArrayRef]]) -> bool:
-    return a.keys() == b.keys() and all({id(x) for x in a[k]} == {id(x) for x in b[k]} for k in a)
-
-
-def _shared(before: State, done: Pass) -> dict[int, list[ArrayRef]]:
-    """Pairs whose arrays are also known by other names, before the first trip or after one: with the arrays from
-    before the loop that they may be."""
-    found: dict[int, list[ArrayRef]] = {}
-    for state in (before, done.arm.state):
-        for pair, things in _roots(before, state, done.found).items():
-            counts = {id(x): sum(y is x for y in things) for x in things}
-            is_exact = len(counts) <= 1 and all(state.references.get(k, 0) <= n for k, n in counts.items())
-            others = [x for x in others_of(things, is_exact) if id(x) in before.cells]
-            if others or not is_exact or any(isinstance(x, ArrayRef) and x.depends for x in things):
-                found.setdefault(pair, []).extend(x for x in others if x not in found.get(pair, []))
-    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -409,14 +224,14 @@ def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Templa
     restore(end)
     with resumed(done.body):
         results = [r if r is not None else placeholder(t) for r, (t, _) in zip(
-            _leaves(before, end, merger, templates), _hints(before, merger, templates), strict=True)]
+            taken_out(before, end, merger, templates), hints_of(before, merger, templates), strict=True)]
         extra = [flag_of(outcome, kind) for kind in exits]
         returned = list(merger.extract(value_template, value_of(outcome), 1)) if value_template is not None else []
     restore(before)
     it.at(where)
-    hints = _hints(before, merger, templates)
+    hints = hints_of(before, merger, templates)
     inits = [v if v is not None else placeholder(t) for v, (t, _) in zip(
-        _leaves(before, before, merger, templates), hints, strict=True)]
+        taken_out(before, before, merger, templates), hints, strict=True)]
     carries = list(done.carries)
     if exits:
         types = [*((BOOL, {"break": "broke", "return": "returned"}[kind]) for kind in exits),
@@ -431,7 +246,7 @@ def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Templa
     _emit(loop, done, outer, carries, inits, results, targets, flags)
     after = iter(targets)
     final = Merger(it, "E122", where, (before, None))
-    _install(loop, before, final, templates, done.shared, after)
+    put_in(loop, before, final, templates, done.shared, after)
     flags_after: dict[str, Value] = {kind: next(after) for kind in exits}
     result = None
     if value_template is not None:
@@ -446,19 +261,6 @@ def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Templa
 def _may(outcome: Outcome, kind: str) -> bool:
     flag = flag_of(outcome, kind)
     return not isinstance(flag, Const) or bool(flag.value)
-
-
-def _leaves(before: State, state: State, merger: Merger, templates: dict[Place, Template]) -> Iterator[Value | None]:
-    """The carried values as they are in a state, which is the current one."""
-    done: set[int] = set()
-    for (cell_id, key), template in templates.items():
-        cell = before.cells[cell_id][0]
-        if key is None and isinstance(cell, ArrayRef):
-            yield cell.read()
-            continue
-        held = state.cells[cell_id][1]
-        x = held[key] if isinstance(held, list) else held.get(key, MISSING)
-        yield from merger._extract(template, x, done)
 
 
 def _emit(loop: Loop, done: Pass, outer: Builder, carries: list[Var], inits: list[Value], results: list[Value],
@@ -601,6 +403,3 @@ def after_trip(it: Interpreter, outcome: Mixed, frame: Frame, more: Callable[[],
         return gone
     result, _ = branch(it, frame, negated(left), more, lambda: gone)
     return result
-
-
-__all__ = ["Group", "Loop", "after_trip", "rolled_or_unrolled", "run_loop"]

@@ -11,154 +11,44 @@ A template says what two values have in common:
 `extract` takes the run-time values out of a Python value as the template wants them, `install` makes a Python value
 of such values.  A bool, int or float that Python computed takes the dtype of a NumPy number it meets, as in NumPy.
 """
-
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import TranspileError, error
-from ..ir import dims
-from ..ir.build import const
-from ..ir.dims import DimExpr, symbols_of
-from ..ir.nodes import Const, Value, Var
+from ..errors import error
+from ..ir.nodes import Const, Value
 from ..ir.types import BOOL, Type
-from ..ops.base import RuleError
-from ..ops.spelling import Weak, as_value, cast, describe, python_type
+from ..ops.spelling import Weak
 from .environment import MISSING
-from .values import ArrayRef, Closure, Instance, Maybe, OpaqueText, OuterDict, OuterList, Poison, is_static, type_of
+from .templates import (
+    DEAD,
+    Broken,
+    DontCare,
+    Fixed,
+    Group,
+    Option,
+    Slot,
+    Template,
+    conforms,
+    described,
+    fits,
+    held_value,
+    is_array,
+    kind_of,
+    make_group,
+    number_of,
+    parts_of,
+    same_static,
+)
+from .values import ArrayRef, Maybe, Poison, is_static, type_of
 
 if TYPE_CHECKING:
     from ..errors import Location
     from .interpreter import Interpreter
     from .state import State
-
-
-@dataclass(frozen=True)
-class Fixed:
-    value: Any
-
-
-@dataclass(frozen=True)
-class Slot:
-    """like: "weak" (a Python number), "scalar" (NumPy's) or "array"; pair: which arrays meet here, for aliases."""
-
-    like: str
-    type: Type
-    layout: str = "A"
-    pair: int | None = None
-
-
-@dataclass(frozen=True)
-class Group:
-    kind: str
-    cls: Any
-    keys: tuple[Any, ...]
-    children: tuple[Any, ...]
-    pair: int | None = None
-
-
-@dataclass(frozen=True)
-class Option:
-    child: Any
-    is_none: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Broken:
-    problem: TranspileError
-
-
-Template = Fixed | Slot | Group | Option | Broken
-
-
-@dataclass(frozen=True, eq=False)
-class DontCare:
-    """What this was on a way that does not go on."""
-
-    value: Any = MISSING
-
-
-DEAD = Poison(error("E608", "a variable that no statement was thought to read is read"))
-
-
-def same_template(a: Template, b: Template) -> bool:
-    """Equality, by identity where values are in it."""
-    match a, b:
-        case Fixed(), Fixed():
-            return a.value is b.value or same_static(a.value, b.value)
-        case Group(), Group():
-            return (a.kind, a.cls, a.keys, a.pair) == (b.kind, b.cls, b.keys, b.pair) and len(a.children) == len(
-                b.children) and all(map(same_template, a.children, b.children))
-        case Option(), Option():
-            return a.is_none == b.is_none and same_template(a.child, b.child)
-        case Broken(), Broken():
-            return True
-        case Slot(), Slot():
-            return a == b
-    return False
-
-
-def same_static(a: Any, b: Any) -> bool:
-    """Two values known while transpiling that no program can tell apart."""
-    if a is b:
-        return True
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, (Weak,)):
-        return a.value is b.value
-    if isinstance(a, DimExpr):
-        return bool(a == b)
-    if isinstance(a, Const):
-        return a.type == b.type and repr(a.value) == repr(b.value)
-    if isinstance(a, (bool, int, float, complex, str, bytes, np.generic, np.dtype, range)):
-        return repr(a) == repr(b)
-    if isinstance(a, tuple):
-        return len(a) == len(b) and all(map(same_static, a, b))
-    if isinstance(a, slice):
-        return same_static((a.start, a.stop, a.step), (b.start, b.stop, b.step))
-    if isinstance(a, Closure):
-        return a.node is b.node and a.frame is b.frame and same_static(a.defaults, b.defaults) and (
-            a.kw_defaults.keys() == b.kw_defaults.keys()
-            and all(same_static(v, b.kw_defaults[k]) for k, v in a.kw_defaults.items()))
-    return False
-
-
-@dataclass(frozen=True)
-class Number:
-    """What a number promotes as."""
-
-    like: str
-    dtype: str
-
-    def __or__(self, other: Number) -> Number:
-        if self.like == other.like == "weak":
-            return Number("weak", max(self.dtype, other.dtype, key=_WEAK.index))
-        parts = [_python_zero(n.dtype) if n.like == "weak" else np.dtype(n.dtype) for n in (self, other)]
-        return Number("scalar", np.result_type(*parts).name)
-
-
-_WEAK = ["bool", "int64", "float64", "complex128"]
-
-
-def _python_zero(dtype: str) -> Any:
-    return (False, 0, 0.0, 0j)[_WEAK.index(dtype)]
-
-
-def number_of(x: Any) -> Number | None:
-    if isinstance(x, Slot):
-        return None if x.type.rank else Number(x.like, x.type.dtype)
-    kind = python_type(x)
-    if kind is not None:
-        return Number("weak", {bool: "bool", int: "int64", float: "float64", complex: "complex128"}[kind])
-    if isinstance(x, np.generic) and x.dtype.kind in "biufc":
-        return Number("scalar", x.dtype.name)
-    if isinstance(x, (Var, Const, ArrayRef)) and not x.rank:
-        return Number("scalar", x.dtype)
-    return None
 
 
 class Merger:
@@ -189,9 +79,9 @@ class Merger:
             return Fixed(b)
         a, b = (DontCare() if x is DEAD else x for x in (a, b))
         if isinstance(a, DontCare):
-            return self.join(a.value, b, name, may_lack) if _fits(a.value, b) else self.lift(b, name, 1)
+            return self.join(a.value, b, name, may_lack) if fits(a.value, b) else self.lift(b, name, 1)
         if isinstance(b, DontCare):
-            return self.join(a, b.value, name, may_lack) if _fits(b.value, a) else self.lift(a, name, 0)
+            return self.join(a, b.value, name, may_lack) if fits(b.value, a) else self.lift(a, name, 0)
         for x in (a, b):
             if isinstance(x, Broken):
                 return x
@@ -205,9 +95,9 @@ class Merger:
         if None not in numbers:
             joined = numbers[0] | numbers[1]      # type: ignore[operator]
             return Slot(joined.like, Type(joined.dtype))
-        if _is_array(a) and _is_array(b):
+        if is_array(a) and is_array(b):
             return self._join_arrays(a, b, name)
-        if isinstance(a, Group) or _kind(a) is not None:
+        if isinstance(a, Group) or kind_of(a) is not None:
             return self._join_groups(a, b, name)
         return self._broken(a, b, name)
 
@@ -242,10 +132,10 @@ class Merger:
             return Slot(number.like, Type(number.dtype))
         if isinstance(x, ArrayRef):
             return Slot("array", x.type, x.layout, self._pair(*((x, None) if side == 0 else (None, x))))
-        kind = _kind(x)
+        kind = kind_of(x)
         if kind is None:
             return Fixed(x)
-        keys, parts = _parts(x)
+        keys, parts = parts_of(x)
         children = tuple(self.lift(p, name, side) for p in parts)
         broken = next((c for c in children if isinstance(c, Broken)), None)
         pair = None if kind == "tuple" else self._pair(*((x, None) if side == 0 else (None, x)))
@@ -266,12 +156,12 @@ class Merger:
         return known.decidable(a) and known.decidable(b) and known.are_equal(a, b)
 
     def _join_groups(self, a: Any, b: Any, name: str) -> Template:
-        if _kind(b) is None:
+        if kind_of(b) is None:
             return self._broken(a, b, name)
-        mine = (a.kind, a.cls, a.keys) if isinstance(a, Group) else (_kind(a), type_of(a), _parts(a)[0])
-        left = a.children if isinstance(a, Group) else _parts(a)[1]
-        keys, right = _parts(b)
-        if mine != (_kind(b), type_of(b), keys) or len(left) != len(right):
+        mine = (a.kind, a.cls, a.keys) if isinstance(a, Group) else (kind_of(a), type_of(a), parts_of(a)[0])
+        left = a.children if isinstance(a, Group) else parts_of(a)[1]
+        keys, right = parts_of(b)
+        if mine != (kind_of(b), type_of(b), keys) or len(left) != len(right):
             return self._broken(a, b, name)
         children = tuple(self.join(x, y, name) for x, y in zip(left, right))
         broken = next((c for c in children if isinstance(c, Broken)), None)
@@ -287,8 +177,8 @@ class Merger:
 
     def _broken(self, a: Any, b: Any, name: str) -> Broken:
         what = "after this branch" if self.code == "E121" else "in this loop"
-        message = (f"`{name}` may be {_described(a)} or {_described(b)} {what}" if self.code == "E121" else
-                   f"`{name}` begins as {_described(a)} and becomes {_described(b)} {what}")
+        message = (f"`{name}` may be {described(a)} or {described(b)} {what}" if self.code == "E121" else
+                   f"`{name}` begins as {described(a)} and becomes {described(b)} {what}")
         label = "decided when the function runs" if self.code == "E121" else "the loop runs when the function runs"
         return Broken(error(self.code, message, self.where, label=label))
 
@@ -324,14 +214,14 @@ class Merger:
         if x is DEAD:
             x = DontCare()
         if isinstance(x, DontCare):
-            x = x.value if x.value is not MISSING and _conforms(template, x.value) else x
+            x = x.value if x.value is not MISSING and conforms(template, x.value) else x
         match template:
             case Slot():
                 if template.pair is not None:
                     if template.pair in done:
                         return
                     done.add(template.pair)
-                yield None if isinstance(x, DontCare) else _held(template, x)
+                yield None if isinstance(x, DontCare) else held_value(template, x)
             case Option():
                 if x is MISSING or isinstance(x, DontCare) or (x is None and template.is_none):
                     yield Const(False, BOOL)
@@ -343,7 +233,7 @@ class Merger:
                     yield Const(True, BOOL)
                 yield from self._extract(template.child, x, done)
             case Group():
-                parts = [x] * len(template.children) if isinstance(x, DontCare) else _parts(x)[1]
+                parts = [x] * len(template.children) if isinstance(x, DontCare) else parts_of(x)[1]
                 if template.pair is not None:
                     if template.pair in done:
                         return
@@ -401,7 +291,7 @@ class Merger:
                 broken = next((p for p in parts if isinstance(p, Poison)), None)
                 if broken is not None:
                     return broken
-                made = _make(template, parts)
+                made = make_group(template, parts)
                 if template.pair is not None:
                     if not self.is_exact.get(template.pair, True):
                         return Poison(error("E123", f"which {template.kind} `{name}` is depends on a branch or a loop "
@@ -439,127 +329,3 @@ def depend_on(made: ArrayRef, others: list[ArrayRef], where: Location | None) ->
     if others:
         made.decided_at = where
         made.depends = tuple((other, other.version) for other in others)
-
-
-def _is_array(x: Any) -> bool:
-    return (isinstance(x, ArrayRef) and x.rank > 0) or (isinstance(x, Slot) and x.type.rank > 0)
-
-
-def _kind(x: Any) -> str | None:
-    if isinstance(x, tuple):
-        return "tuple"
-    if isinstance(x, list):
-        return "list"
-    if isinstance(x, dict):
-        return "dict"
-    return "object" if isinstance(x, Instance) else None
-
-
-def _parts(x: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    if isinstance(x, Instance):
-        return tuple(x.fields), list(x.fields.values())
-    if isinstance(x, dict):
-        return tuple(x), list(x.values())
-    return (), list(x)
-
-
-def _make(template: Group, parts: list[Any]) -> Any:
-    match template.kind:
-        case "tuple":
-            return template.cls._make(parts) if hasattr(template.cls, "_make") else tuple(parts)
-        case "list":
-            return parts
-        case "dict":
-            return dict(zip(template.keys, parts))
-    return Instance(template.cls, dict(zip(template.keys, parts)))
-
-
-def _held(template: Slot, x: Any) -> Value:
-    """A number or an array as an IR value of the slot's type."""
-    if isinstance(x, ArrayRef):
-        value = x.read()
-    elif template.like == "weak" or isinstance(x, (Var, Const)):
-        value = as_value(x)
-    else:
-        value = as_value(x, template.type.dtype) if python_type(x) is not None else as_value(x)
-    value = cast(value, template.type.dtype)
-    if value.type != template.type:
-        raise RuleError(f"expected {template.type}, found {describe(value)}", code="E121", kind=TypeError)
-    return value
-
-
-def _conforms(template: Template, x: Any) -> bool:
-    """Whether x can stand where the template is."""
-    match template:
-        case Fixed():
-            return True
-        case Slot():
-            number = number_of(x)
-            if number is not None:
-                return not template.type.rank and (number | Number(template.like, template.type.dtype)) == Number(
-                    template.like, template.type.dtype)
-            return isinstance(x, ArrayRef) and x.type == template.type
-        case Option():
-            held = x.value if isinstance(x, Maybe) else x
-            return x is (None if template.is_none else MISSING) or _conforms(template.child, held)
-        case Group():
-            if _kind(x) != template.kind or type_of(x) is not template.cls:
-                return False
-            keys, parts = _parts(x)
-            return keys == template.keys and len(parts) == len(template.children) and all(
-                map(_conforms, template.children, parts))
-    return False
-
-
-def _fits(old: Any, new: Any) -> bool:
-    """Whether a value nobody will see can be used as it is in the place of another."""
-    if old is MISSING or isinstance(old, (Maybe, Poison)) or isinstance(new, (Maybe, Poison)):
-        return False
-    a, b = number_of(old), number_of(new)
-    if a is not None and b is not None:
-        return (a | b) == b
-    return old is new or (isinstance(old, ArrayRef) and isinstance(new, ArrayRef) and old.type == new.type)
-
-
-def _described(x: Any) -> str:
-    if isinstance(x, Slot):
-        return f"an array {x.type}" if x.type.rank else "a number"
-    if isinstance(x, Group):
-        return f"a {x.cls.__name__}"
-    if isinstance(x, ArrayRef):
-        return f"an array {x.type}"
-    if number_of(x) is not None:
-        return "a number"
-    if _kind(x) in ("tuple", "list"):
-        return f"a {type_of(x).__name__} of {len(x)}"
-    if isinstance(x, Instance):
-        return f"a {x.cls.__name__}"
-    return repr(x) if isinstance(x, str) or x is None else f"a {type_of(x).__name__}"
-
-
-def placeholder(type: Type) -> Value:
-    """Any value of the type."""
-    return const(0, type)
-
-
-def sizes_in_scope(type: Type, allowed: Callable[[str], bool]) -> bool:
-    return all(allowed(name) for d in type.shape for name in symbols_of(d))
-
-
-__all__ = [
-    "Broken",
-    "DontCare",
-    "Fixed",
-    "Group",
-    "Merger",
-    "OpaqueText",
-    "Option",
-    "OuterDict",
-    "OuterList",
-    "Slot",
-    "Template",
-    "dims",
-    "placeholder",
-    "same_static",
-    "same_template",
-]

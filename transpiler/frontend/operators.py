@@ -360,7 +360,7 @@ def _object_truth(it: Interpreter, x: Any, what: str) -> bool:
 
 def combined(it: Interpreter, values: list[Any], all_of: bool) -> Any:
     """Whether all (or any) of these are true: a bool where that is known, else a Weak one."""
-    from .branches import both, condition, either
+    from .arms import both, condition, either
     found: Value = Const(all_of, BOOL)
     for value in values:
         holds = condition(it, value, "a comparison")

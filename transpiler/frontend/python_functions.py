@@ -372,7 +372,7 @@ def _bool(it: Interpreter, x: Any = False) -> Any:
         result = Weak(value if value.dtype == "bool" else ops.not_equal(value, const(0, value.type)))
         it.derived(result, (x,), None)
         return result
-    from .branches import condition
+    from .arms import condition
     holds = condition(it, x, "`bool`")
     return holds if isinstance(holds, bool) else Weak(holds)
 

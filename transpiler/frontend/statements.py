@@ -12,8 +12,7 @@ import numpy as np
 from ..errors import TranspileError, error
 from ..ir.build import building
 from ..ops.base import RuleError
-from .attributes import set_attribute
-from .branches import (
+from .arms import (
     BREAK,
     CONTINUE,
     Jump,
@@ -21,17 +20,27 @@ from .branches import (
     Outcome,
     condition,
     emit_raise,
-    execute_if,
     negated,
     run_arm,
+)
+from .attributes import set_attribute
+from .branches import (
+    execute_if,
     run_rest,
+)
+from .carried import (
+    Loop,
 )
 from .environment import Frame
 from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, load_name, make_closure
 from .guards import Access
 from .iteration import iterate, lazily
-from .loops import Loop, after_trip, rolled_or_unrolled, run_loop
+from .loops import (
+    after_trip,
+    rolled_or_unrolled,
+    run_loop,
+)
 from .operators import BINARY, binary
 from .state import capture, restore
 from .trips import can_unroll, trips_of

@@ -95,8 +95,8 @@ class ArrayRef:
     owner: "local", or whose array it is: "argument", "captured", "read-only".
     """
 
-    __slots__ = ("_cached", "base", "decided_at", "depends", "is_certain", "known", "layout", "made_at", "owner", "recipe",
-                 "serial", "type", "value", "version", "view")
+    __slots__ = ("_cached", "base", "decided_at", "depends", "is_certain", "known", "layout", "made_at", "owner",
+                 "recipe", "serial", "type", "value", "version", "view")
 
     def __init__(self, value: Value | None = None, *, known: np.ndarray[Any, Any] | None = None,
                  base: ArrayRef | None = None, view: View | None = None, owner: str = "local",
