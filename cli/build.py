@@ -32,11 +32,12 @@ ARGNUMS = typer.Option("--argnums", metavar="NUMBERS", show_default=False,
 
 
 def command(
+    context: typer.Context,
     target: Annotated[str | None, TARGET] = None,
     transform: Annotated[str, TRANSFORM] = "grad",
     sig: Annotated[str | None, SIGNATURE] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", metavar="OUT.py", show_default=False,
-                                               help="The file to write; `-`, or nothing, prints it.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", metavar="OUT.py", show_default=False, help=(
+        "The file to write; folders on its way are made.  `-`, or nothing, prints it."))] = None,
     name: Annotated[str | None, typer.Option("--name", show_default=False,
                                              help="Name of the generated function, instead of FUNC_TRANSFORM.")] = None,
     standalone: Annotated[bool, typer.Option("--standalone", help="Import nothing of gradsmith.")] = False,
@@ -46,16 +47,21 @@ def command(
     out_axes: Annotated[str | None, OUT_AXES] = None,
     argnums: Annotated[str | None, ARGNUMS] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; status 1 if a file is out of date.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Build what has not changed, too.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Build and write what has not changed, too.")] = False,
 ) -> None:
     """Write a module with the derivative (or batched version) of a function.
 
     OUT.py defines FUNC_TRANSFORM, such as loss_grad.  It is plain Python for NumPy and Numba.
     """
+    from gradsmith.transpiler.errors import error
     if target is None:
+        require_alone(context)
         from .project import build_project
         build_project(Path.cwd(), check=check, force=force)
         return
+    if check and output in (None, "-"):
+        raise error("E510", "--check compares a file, and there is none to compare",
+                    help="name the file that was built: -o OUT.py")
     chain = chain_of(transform, in_axes=in_axes, out_axes=out_axes, argnums=argnums)
     from .generate import generate
     from .target import opened
@@ -69,7 +75,18 @@ def command(
     if check:
         require_same(path, text)
         return
-    write(path, text)
+    write(path, text, force=force)
+
+
+def require_alone(context: typer.Context) -> None:
+    """Without a target the entries of the table say everything: other options are an error (E504), not ignored."""
+    from gradsmith.transpiler.errors import error
+    given = [param.opts[0] for param in context.command.params
+             if param.name not in ("target", "check", "force") and param.name is not None
+             and (source := context.get_parameter_source(param.name)) is not None and source.name == "COMMANDLINE"]
+    if given:
+        raise error("E504", f"{', '.join(given)} without a target", help=(
+            "name a target, FILE.py:FUNC; what [tool.gradsmith] lists has its options there"))
 
 
 def chain_of(transform: str, *, in_axes: str | None = None, out_axes: str | None = None,
@@ -98,12 +115,21 @@ def request_of(target: Target, chain: Any, signature: str | None, *, static: str
                        parallel=parallel, statics=parse_statics(static) if static else None)
 
 
-def write(path: Path, text: str) -> bool:
-    """Put the text into the file, at once or not at all; False where it was there already.  TranspileError (E510)."""
+def write(path: Path, text: str, *, force: bool = False) -> bool:
+    """Put the text into the file, at once or not at all; False where it was there already, unless `force`.
+
+    A link stays one, and its file is written; a device or pipe is written to.  TranspileError (E510).
+    """
     from gradsmith.transpiler.errors import error
-    if current(path) == text:
-        return False
+    shown = path
     try:
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            with path.open("w", encoding="utf-8") as file:
+                file.write(text)
+            return True
+        if not force and current(path) == text:
+            return False
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}", suffix=".tmp")
         try:
@@ -114,10 +140,12 @@ def write(path: Path, text: str) -> bool:
         except BaseException:
             os.unlink(temporary)
             raise
+    except IsADirectoryError:
+        raise error("E510", f"{shown} cannot be written: it is a folder") from None
     except (FileExistsError, NotADirectoryError):
-        raise error("E510", f"{path} cannot be written: {path.parent} is not a folder") from None
-    except OSError as fault:
-        raise error("E510", f"{path} cannot be written: {fault.strerror or fault}") from None
+        raise error("E510", f"{shown} cannot be written: {shown.parent} is not a folder") from None
+    except (OSError, RuntimeError) as fault:
+        raise error("E510", f"{shown} cannot be written: {getattr(fault, 'strerror', None) or fault}") from None
     return True
 
 
@@ -132,6 +160,8 @@ def _usual_mode(path: Path) -> int:
 
 def current(path: Path) -> str | None:
     """What the file holds; None where there is none that can be read."""
+    if not path.is_file():
+        return None
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

@@ -16,7 +16,7 @@ def command(
     from gradsmith.transpiler.error_codes import ERROR_CODES
     from gradsmith.transpiler.errors import error, nearest
     if code is None:
-        for entry in ERROR_CODES.values():
+        for entry in sorted(ERROR_CODES.values(), key=lambda entry: entry.code):
             print(f"{entry.code}  {entry.title}")
         return
     wanted = code.strip().upper()

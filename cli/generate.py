@@ -8,12 +8,14 @@ written for is among what it checks.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gradsmith.transpiler import pipeline
+from gradsmith.transpiler.emit.names import RESERVED
 from gradsmith.transpiler.emit.python import Guard, emit
 from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, error, error_of
 from gradsmith.transpiler.frontend.guards import Capture, ShapeGuard
@@ -139,7 +141,20 @@ def written(found: Traced) -> str:
     except RuleError as problem:
         code = "E207" if request.standalone else problem.code
         raise error(code, problem.message, help=problem.help, kind=problem.kind) from None
+    if request.name in _imported(text) or f"\ndef {entry.compiled_name}(" not in text:
+        raise _taken(request.name)
     return finished_text(text, entry)
+
+
+def _imported(text: str) -> set[str]:
+    """The names that a module imports."""
+    imports = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return {alias.asname or alias.name for node in imports for alias in node.names}
+
+
+def _taken(name: str) -> TranspileError:
+    return error("E504", f"the function cannot be called `{name}`: the name means something else in the module",
+                 help=f'choose another: --name "{name}_"')
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -231,6 +246,8 @@ def request_for(function: Callable[..., Any], shown: str, chain: Chain, signatur
     chosen = name or generated_name(stem, chain)
     if not chosen.isidentifier():
         raise error("E504", f"`{chosen}` cannot be the name of a function")
+    if chosen in RESERVED:
+        raise _taken(chosen)
     bound = with_static(function, statics, stem) if statics else function
     specs = specs_for(bound, signature, chain, stem, original=function)
     return Request(bound, shown, chain, specs, chosen, standalone, parallel, dict(statics or {}))

@@ -22,16 +22,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from gradsmith.transpiler.errors import Location, SourceText, TranspileError, did_you_mean, error
+from gradsmith.transpiler.errors import Location, Problem, SourceText, TranspileError, did_you_mean, error
 
 from .build import chain_of, current, request_of, write
 from .console import console, is_terminal, note, report
@@ -52,6 +53,11 @@ class Project:
     def folder(self) -> Path:
         return self.file.parent
 
+    def where(self, entry: Mapping[str, Any]) -> str:
+        """The line of an entry: `pyproject.toml:6`."""
+        place = _place(self.file, self.file.read_text(encoding="utf-8"), f'"{entry["output"]}"')
+        return f"{self.file.name}:{place.line}"
+
 
 def build_project(start: Path, *, check: bool = False, force: bool = False) -> None:
     """Build what the nearest table lists.  Every problem is reported; typer.Exit(1) if there was one."""
@@ -70,19 +76,26 @@ def build_project(start: Path, *, check: bool = False, force: bool = False) -> N
                 note(f"{entry['output']} is out of date")
                 failed += 1
                 continue
-            if not same:
-                write(path, text)
-            built, unchanged = built + (not same), unchanged + same
+            written = write(path, text, force=force)
+            built, unchanged = built + written, unchanged + (not written)
             state.note(entry, text, files)
         except TranspileError as fault:
             failed += 1
+            note(f"{project.where(entry)}: {entry['output']} cannot be built")
             for problem in fault.problems:
-                report(problem)
+                report(_told_of_a_table(problem))
     state.save()
     counts = [f"{built} built", f"{unchanged} unchanged"] if not check else [f"{unchanged} up to date"]
     note(", ".join(counts + ([f"{failed} {'out of date or ' if check else ''}failed"] if failed else [])))
     if failed:
         raise typer.Exit(1)
+
+
+def _told_of_a_table(problem: Problem) -> Problem:
+    """The problem with keys of an entry in place of the options of the command line."""
+    if problem.help is None:
+        return problem
+    return replace(problem, help=re.sub(r"--(sig|static|name|transform) (?=[\"'])", r"\1 = ", problem.help))
 
 
 def _progress(entries: tuple[Mapping[str, Any], ...]) -> Iterator[Mapping[str, Any]]:

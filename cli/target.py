@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from gradsmith.transpiler.errors import Location, TranspileError, did_you_mean, error
@@ -140,6 +140,9 @@ def _import_faults(name: str) -> Iterator[None]:
         end = max(fault.end_offset - 1 if fault.end_offset and fault.end_lineno == line else column + 1, column + 1)
         raise error("E105", f"{name} is not valid Python", Location(fault.filename or name, line, column, line, end),
                     label=fault.msg) from fault
+    except SystemExit as fault:
+        raise error("E505", f"{name} cannot be imported: it ends the program (SystemExit: {fault})", _line_of(fault),
+                    help='put what is not to run on import below `if __name__ == "__main__":`') from fault
     except Exception as fault:
         raise error("E505", f"{name} cannot be imported: {type(fault).__name__}: {fault}", _line_of(fault)) from fault
 
@@ -166,8 +169,23 @@ def _found(module: ModuleType, name: str, place: str) -> Callable[..., Any]:
     value = _attribute(module, name, place, "no function", candidates)
     if not callable(value) or isinstance(value, type):
         raise error("E504", f"`{name}` in {Path(place).name} is not a function but a {type(value).__name__}")
+    if _needs_instance(module, name, value):
+        cls, _, method = name.rpartition(".")
+        message = f"`{name}` in {Path(place).name} is a method, and there is no instance for its `self`"
+        raise error("E504", message, help=(
+            f"name a method of an instance that the module holds, as in `model = {cls}()` and {place}:model.{method}, "
+            "or a function that calls it"))
     found: Callable[..., Any] = value
     return found
+
+
+def _needs_instance(module: ModuleType, name: str, value: Any) -> bool:
+    """Whether the name is of a method as the class has it, with `self` in front."""
+    owner: Any = module
+    for part in name.split(".")[:-1]:
+        owner = getattr(owner, part)
+    parameters = value.__code__.co_varnames[:1] if isinstance(value, FunctionType) else ()
+    return isinstance(owner, type) and parameters == ("self",)
 
 
 def _attribute(module: ModuleType, name: str, place: str, lacking: str, candidates: list[str]) -> Any:

@@ -53,7 +53,7 @@ def without_kernels(tree: ast.expr) -> ast.expr:
             kernel, args = new.func.id, new.args
             form = parse_template(TEMPLATES[kernel]) if kernel in TEMPLATES else None
             if form is None or len(form.counts) != len(args):
-                raise RuleError(f"{kernel} has no equivalent in NumPy that a standalone module could call",
+                raise RuleError(f"{kernel} has no equivalent that Numba compiles",
                                 help="leave out --standalone; the module then imports gradsmith.kernels")
             return form.fill(lambda place: args[int(place)], lambda name: name)
         return new

@@ -1,6 +1,7 @@
 """`gradsmith build`: the modules that it writes are right, and say what they are."""
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -315,3 +316,36 @@ def test_single_precision_stays_single():
     result = gradient(np.ones(2, np.float32), 1.5)
     assert np.float32 == result.dtype
     np.testing.assert_array_equal(result, [3.0, 3.0])
+
+
+def test_links_and_devices_are_written_through():
+    write("real/out.py", "old")
+    os.symlink("real/out.py", "link.py")
+    built("loss", "--sig", "f64[n,m], f64[m]", "-o", "link.py")
+    assert os.path.islink("link.py")
+    with open("real/out.py") as file:
+        assert "def loss_grad" in file.read()
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    built("loss", "--sig", "f64[n,m], f64[m]", "-o", "pipe")
+    assert b"def loss_grad" in os.read(reader, 1 << 20)
+    os.close(reader)
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+
+
+@pytest.mark.parametrize("name", ["class", "np", "njit", "sum", "empty", "match"])
+@pytest.mark.parametrize("target, sig", [("loss", "f64[n,m], f64[m]"), ("tree", "{w: f64[n,m], b: f64[m]}, f64[k,n]")])
+def test_names_that_mean_something_else(name, target, sig):
+    result = gradsmith("build", f"model.py:{target}", "--sig", sig, "--name", name, status=1)
+    assert f"error[E504]: the function cannot be called `{name}`" in result.stderr
+
+
+def test_a_method_of_an_instance():
+    write("methods.py", """
+        class Model:
+            def loss(self, x):
+                return x * x
+
+        model = Model()
+    """)
+    assert "def loss_grad(x):" in gradsmith("build", "methods.py:model.loss", "--sig", "f64").stdout

@@ -68,6 +68,13 @@ def test_from_a_folder_below(monkeypatch):
     assert Path("../../g.py").is_file()
 
 
+def test_force_builds_and_writes_all():
+    gradsmith("build")
+    before = Path("g.py").stat().st_ino
+    assert "2 built, 0 unchanged\n" == gradsmith("build", "--force").stderr
+    assert before != Path("g.py").stat().st_ino
+
+
 def test_check_writes_nothing():
     assert "0 up to date, 2 out of date or failed" in gradsmith("build", "--check", status=1).stderr
     assert not Path("g.py").exists()
@@ -91,5 +98,12 @@ def test_a_failure_does_not_stop_the_others():
     """)
     result = gradsmith("build", status=1)
     assert "error[E504]: model.py has no function `f`" in result.stderr
+    assert result.stderr.startswith("pyproject.toml:6: generated/f_grad.py cannot be built\n")
     assert "1 built, 0 unchanged, 1 failed" in result.stderr
     assert Path("g.py").is_file()
+
+
+def test_advice_speaks_of_the_table():
+    table = Path("pyproject.toml")
+    table.write_text(table.read_text().replace('sig = "f64[n]", ', ""))
+    assert 'give them in order: sig = "f64[n], f64"' in gradsmith("build", status=1).stderr
