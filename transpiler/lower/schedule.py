@@ -15,6 +15,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ..ir.nodes import Let, Value, Var
+from ..ir.walk import sizes_used
 from .tree import Alloc, Finish, Init, Item, Leaf, Loop, Scalar, Step, Store, Whole, leaves, made_by, read_by
 
 
@@ -64,7 +65,11 @@ def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var]) -> in
         return 0
     if isinstance(new, Scalar) or _is_size(new):      # early: a loop that reads it can then join one before it
         at = len(items)
-        while at and read_by(new).isdisjoint(made_by(items[at - 1])) and not _is_barrier(items[at - 1]):
+        sizes: set[str] = sizes_used(new.stmt) if isinstance(new, Whole) and new.stmt is not None else set()
+        while at and not _is_barrier(items[at - 1]):
+            made = made_by(items[at - 1])
+            if not read_by(new).isdisjoint(made) or not sizes.isdisjoint(v.name for v in made):
+                break
             at -= 1
         items.insert(at, new)
         return at
