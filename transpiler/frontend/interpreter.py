@@ -64,6 +64,8 @@ class Interpreter:
         self.handling: list[TranspileError] = []         # exceptions whose handlers are running
         self.catching: list[Callable[[TranspileError], bool]] = []       # of each `try` that is running
         self.frames: list[Frame] = []                    # of the calls that are running
+        self.appended: dict[int, list[Any]] = {}         # what a trip that is looked at appends to lists
+        self.appending_depth = 0
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
         self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before
         self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name

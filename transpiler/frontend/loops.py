@@ -346,9 +346,13 @@ def _otherwise(loop: Loop, outcome: Outcome) -> Outcome:
 
 
 def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Callable[[], Outcome],
-                       unrolled: Callable[[], Outcome], may_unroll: Callable[[str], bool]) -> Outcome:
+                       unrolled: Callable[[], Outcome], may_unroll: Callable[[str], bool],
+                       grow: Callable[[], bool] | None = None) -> Outcome:
     """A loop with a known number of trips is run now if that emits nothing; else it stays a loop, unless its body
-    needs something that changes from trip to trip while transpiling."""
+    needs something that changes from trip to trip while transpiling.
+
+    grow: turns lists that the body appends to into ones that a loop can carry, and says whether there were any.
+    """
     before, names, steps = capture(it, frame), it.names.taken.copy(), it.steps
     if is_known:
         known, outcome = _tried(it, unrolled, before)
@@ -361,13 +365,18 @@ def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Ca
     try:
         return rolled()
     except TranspileError as problem:
-        if problem.code not in NEED_UNROLLING or not may_unroll(problem.code):
+        failure = problem
+        if problem.code not in NEED_UNROLLING:
             raise
     del builder.stmts[emitted:]
     it.forget_names(names)
     it.steps = steps
     restore(before)
     it.at(here)
+    if grow is not None and failure.code in ("E121", "E122") and grow():
+        return rolled()
+    if not may_unroll(failure.code):
+        raise failure
     return unrolled()
 
 

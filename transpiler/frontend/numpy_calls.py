@@ -17,6 +17,7 @@ from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import SPELLINGS, NotKnown, Weak, find_spelling, is_value
 from . import layout
+from .grown import is_grown, without_grown
 from .guards import Unify
 from .masked import call_masked
 from .values import KNOWN_SIZE, ArrayRef, FunctionView, Masked, from_numpy, is_static, to_python
@@ -42,6 +43,8 @@ def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict
     function = find_spelling(key)
     if function is None:
         raise not_supported(key)
+    if any(map(is_grown, args)):
+        args = without_grown(it, args)
     if any(isinstance(x, Masked) for x in (*args, *kwargs.values())):
         return call_masked(it, key, args, kwargs)
     out = kwargs.get("out")
@@ -289,6 +292,6 @@ def not_supported(key: Any) -> RuleError:
     name = name_of(key)
     supported = {name_of(k) for k in SPELLINGS}
     return RuleError(f"{name} is not supported", kind=NotImplementedError, code="E202",
-                     help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; give your own "
-                     "rule with custom_vjp, or call it outside and pass in its result")
+                     help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; write it in "
+                     "terms of that, or call it outside and pass in its result")
 

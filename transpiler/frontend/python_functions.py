@@ -19,6 +19,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast, python_type
 from .attributes import get_attribute, has_attribute
 from .environment import MISSING
+from .grown import elements_of, is_grown
 from .iteration import DimRange, Iterator, iterate, length
 from .operators import BY_FUNCTION, binary, combined, is_numpy, truth
 from .values import (
@@ -196,6 +197,10 @@ def _all(it: Interpreter, values: Any) -> bool:
 
 @means(sum)
 def python_sum(it: Interpreter, values: Any, start: Any = 0) -> Any:
+    if is_grown(values):
+        total = python_sum(it, elements_of(it, values), start)
+        kind = values.fields["kind"]
+        return total if kind is None else it.call(int if kind is bool else kind, (total,), {})
     if isinstance(values, ArrayRef) and not is_static(values):
         wide = values.type.kind == "b"             # adding one by one, only bools become int64, as 0 + True does
         total = it.call_numpy(np.sum, (values,), {"axis": 0, "dtype": "int64" if wide else values.dtype})
@@ -213,6 +218,8 @@ def _extreme(name: str) -> Callable[..., Any]:
     python, ufunc, reduction = {"max": (max, np.maximum, np.max), "min": (min, np.minimum, np.min)}[name]
 
     def extreme(it: Interpreter, *values: Any, key: Any = None, default: Any = MISSING) -> Any:
+        if len(values) == 1 and is_grown(values[0]):
+            values = (elements_of(it, values[0]),)
         if len(values) == 1 and isinstance(values[0], ArrayRef) and not is_static(values[0]) and key is None:
             if values[0].rank > 1:
                 raise RuleError("The truth value of an array with more than one element is ambiguous. Use a.any() or "

@@ -147,6 +147,10 @@ def container_method(it: Interpreter, owner: Any, method: Any, args: tuple[Any, 
     if isinstance(owner, list) and name == "sort":
         owner[:] = python_sorted(it, owner, **kwargs)
         return None
+    if name == "append" and it.appended:
+        from .grown import note_append
+        if note_append(it, owner, args):
+            return None
     if isinstance(owner, list) and name == "extend":
         args = (iterate(it, args[0]),)
     if isinstance(owner, dict) and name in ("get", "pop", "setdefault") and args:

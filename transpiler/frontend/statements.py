@@ -34,6 +34,7 @@ from .carried import (
 from .environment import Frame
 from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, load_name, make_closure
+from .grown import grow_lists
 from .guards import Access
 from .iteration import iterate, lazily
 from .loops import (
@@ -289,6 +290,7 @@ def _delete(it: Interpreter, node: gast.Delete, frame: Frame) -> None:
 # control flow
 
 
+FEW_TRIPS = 64                # of a loop that is unrolled if it appends to a list
 MOST_TRIED = 1000             # trips of a loop that is tried while transpiling
 
 
@@ -307,7 +309,8 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     return rolled_or_unrolled(
         it, frame, trips.count is not None and trips.count <= MOST_TRIED,
         lambda: run_loop(Loop(it, node, frame, trips)), lambda: _unrolled(it, node, frame, lazily(it, values)),
-        lambda code: can_unroll(it, trips, code))
+        lambda code: can_unroll(it, trips, code),
+        None if trips.count is not None and trips.count <= FEW_TRIPS else lambda: grow_lists(it, frame, node, trips))
 
 
 def _unrolled(it: Interpreter, node: gast.For, frame: Frame, values: Any) -> Outcome:

@@ -94,6 +94,10 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
     if isinstance(value, Instance):
+        from .grown import is_grown
+        if is_grown(value):
+            raise RuleError("a list whose length is known only at run time cannot be returned", code="E111",
+                            kind=NotImplementedError, help="return it as an array: `np.array(values)`")
         parts = tuple(_flatten(v, leaves) for v in value.fields.values())
         return TreeNode("object", value.cls, tuple(value.fields), parts)
     if isinstance(value, tuple):

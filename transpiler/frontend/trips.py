@@ -50,6 +50,8 @@ def trips_of(it: Interpreter, values: Any) -> Trips | None:
         return _range(it, values)
     if isinstance(values, ArrayRef) and values.rank:
         return _elements(it, array_sequence(it, values))
+    if is_grown(values):
+        return _elements(it, grown_sequence(it, values))
     if isinstance(values, Sequence) and values.is_fresh:
         return _elements(it, values)
     return None
@@ -108,6 +110,18 @@ def array_sequence(it: Interpreter, values: ArrayRef) -> Sequence:
     return Sequence(it, values.shape[0], lambda k: get_item(it, values, k), (values,))
 
 
+def is_grown(values: Any) -> bool:
+    from . import grown
+    return grown.is_grown(values)
+
+
+def grown_sequence(it: Interpreter, values: Any) -> Sequence:
+    """The elements of a list that a loop appended to."""
+    from .indexing import get_item
+    size = it.dimension(values.fields["length"], "the length of a list")
+    return Sequence(it, size, lambda k: get_item(it, values, k), (values,))
+
+
 def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
     """Something to go over as a length and its elements, where at least its length is a run-time matter."""
     from .indexing import get_item
@@ -116,6 +130,8 @@ def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
         return values
     if isinstance(values, ArrayRef) and values.rank:
         return array_sequence(it, values)
+    if is_grown(values):
+        return grown_sequence(it, values)
     if isinstance(values, (range, DimRange)):
         if isinstance(values, DimRange) and (not isinstance(values.step, int) or not is_dim(values.start)
                                              or not is_dim(values.stop)):
@@ -133,7 +149,9 @@ def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
 
 
 def _is_lazy(values: Any) -> bool:
-    return isinstance(values, (DimRange, Sequence)) or (isinstance(values, ArrayRef) and not is_static(values))
+    if isinstance(values, ArrayRef):
+        return not is_static(values)
+    return isinstance(values, (DimRange, Sequence)) or is_grown(values)
 
 
 def lazily_zipped(it: Interpreter, columns: tuple[Any, ...]) -> Sequence | None:
