@@ -123,11 +123,11 @@ def write(path: Path, text: str, *, force: bool = False) -> bool:
     from gradsmith.transpiler.errors import error
     shown = path
     try:
-        path = path.resolve()
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8") as file:
                 file.write(text)
             return True
+        path = path.resolve()
         if not force and current(path) == text:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -55,15 +55,18 @@ itself, with its decorators and default values, as it stood when the function wa
 """)
 _code("E104", "Not a function written in Python", TypeError, """
 Only functions with Python source can be read: `def`, `lambda` and methods. A builtin, a class or a compiled
-extension function has none. Wrap the call in a Python function, or write a custom rule with `custom_vjp`.
+extension function has none. Write in NumPy what it does, or call it outside of the transpiled
+function and pass in its result.
 """)
 _code("E105", "The source cannot be parsed", ValueError, """
 The text given with `source=` or the file named on the command line is not valid Python. The caret is where Python's
 own parser stopped.
 """)
 _code("E110", "A statement that is not supported", NotImplementedError, """
-The statement has no meaning that can be differentiated or compiled: `try`, `with`, `import`, `class`, `del`,
-`global`, `async` and the like inside a transpiled function. Move it out of the function and pass in what it made.
+The statement has no meaning that can be differentiated or compiled: `class`, `match`, `async`, `with` of anything but
+`np.errstate`, and the like inside a transpiled function. Move it out of the function and pass in what it made; for
+`match` write `if` and `elif`. `try` catches what is raised in every run; an exception that some runs raise and others
+do not cannot be caught inside the function.
 """)
 _code("E111", "An expression that is not supported", NotImplementedError, """
 The expression has no meaning that can be differentiated or compiled, such as `await` or `yield`. Compute its value
@@ -104,13 +107,16 @@ since compiled code has one type for each variable. For example one branch leave
 Make them alike, or make the condition static (`static_argnums`).
 """)
 _code("E122", "A variable changes its type in a loop", TypeError, """
-A variable that a loop carries from one iteration to the next must keep its type, rank and structure.
+A loop that runs when the function runs, since its number of trips or its condition is known only then, carries
+variables from one trip to the next. These must keep their type, shape and structure.
 
-    total = []              # a list, then an array
-    for i in range(n):
+    total = 0.0             # a number, then an array
+    for i in range(len(x)):
         total = total + x[i]
 
-Start it with a value of the type that it will have: `total = np.zeros_like(x[0])`.
+Start it with a value of the type that it will have: `total = np.zeros_like(x[0])`. A list that one loop appends to is
+an array for NumPy afterwards; in nested loops, write into an array. Loops over a number of trips that is known while
+transpiling are unrolled where they need it, and may change anything.
 """)
 _code("E123", "A name that may mean two arrays is written to", ValueError, """
 After a run-time `if`, one name may refer to one array or to another, and then it is written in place. Which of the
@@ -120,7 +126,9 @@ _code("E124", "A write to an array that must not change", ValueError, """
 The array is read-only: a broadcast view, a constant, or one that a transform forbids to change. Write to a copy.
 """)
 _code("E125", "Unrolling does not end", RecursionError, """
-A loop or a recursion on static values goes on for too many steps. Make what drives it a run-time value.
+A loop or a recursion that is decided while transpiling goes on for too many steps. Recursion is unrolled, so it must
+end by a value that is known then: make that one a static argument (`static_argnums`), or write the recursion as a
+loop. A loop over very many steps stays a loop in the generated code if its bound is a run-time value.
 """)
 _code("E126", "A side effect that is not supported", NotImplementedError, """
 Printing, appending to a list from outside, or rebinding a global has an effect beyond arguments and results.
@@ -134,7 +142,8 @@ The module has no such function. The message offers the nearest names.
 """)
 _code("E202", "A function that is not supported", NotImplementedError, """
 The function exists but gradsmith has no entry for it. `gradsmith ops` lists all that are supported. Write it in terms
-of those, or give it rules of its own with `custom_vjp` or `custom_jvp`.
+of those, or call it outside and pass in its result. Derivative rules of your own (`custom_vjp`, `custom_jvp`) are
+planned.
 """)
 _code("E203", "An argument that is not supported", NotImplementedError, """
 The function is supported, but not with this argument, such as `order=` or `out=`. The message says what to write.
@@ -157,8 +166,8 @@ _code("E208", "An operation called with wrong arguments", TypeError, """
 The call does not fit the signature that NumPy documents for this function.
 """)
 _code("E209", "A foreign function", TypeError, """
-The function is neither NumPy's nor written in Python, so there is no source to differentiate. Give it a derivative
-with `custom_vjp`, or call it outside and pass in its result.
+The function is neither NumPy's nor written in Python, so there is no source to differentiate. Write in NumPy what
+it does, or call it outside and pass in its result.
 """)
 
 # --- E3xx: shapes, types and indices -----------------------------------------------------------------------------
@@ -184,7 +193,8 @@ Only integers, slices, `...`, `np.newaxis` and integer or boolean arrays are ind
 array has dimensions.
 """)
 _code("E307", "A dtype that is not supported", TypeError, """
-Arrays hold booleans, integers, floats or complex numbers. Strings, objects, dates and records are not supported.
+Arrays hold booleans, integers, floats of 32 or 64 bits, or complex numbers of 64 or 128 bits. float16, longdouble,
+strings, objects, dates and records are not supported.
 """)
 _code("E308", "A cast that would lose values", TypeError, """
 An in-place operation keeps the dtype of the array that is written, as in NumPy: `ints += 0.5` is an error.
@@ -196,8 +206,10 @@ _code("E310", "The truth value of an array is ambiguous", ValueError, """
 `if` and `while` need one boolean. Use `np.any(...)` or `np.all(...)`, or select elementwise with `np.where`.
 """)
 _code("E311", "A shape that depends on values", TypeError, """
-How many elements the result has is known only from the values in the array (`x[mask]`, `np.nonzero`, `np.unique`).
-Use the mask in a reduction (`np.sum(x, where=mask)`) or `np.where(mask, x, 0)`.
+How many elements the result has is known only from the values in the array: `x[mask]` that is returned, sorted or
+indexed. Elementwise functions and reductions of `x[mask]`, such as
+`np.sum(np.log(x[mask]))`, are supported, and so is writing a number through a mask, `x[mask] = 0.0`. For the rest use
+`np.where(mask, x, 0)`, which has a known shape.
 """)
 _code("E312", "Not iterable", TypeError, """
 A scalar, or an array without dimensions, has no length and no elements to go over.
@@ -218,11 +230,12 @@ The subscripts of `einsum` do not fit its operands.
 # --- E4xx: differentiation and batching --------------------------------------------------------------------------
 
 _code("E401", "An argument that cannot be differentiated", TypeError, """
-Integers, booleans and strings have no derivative. Pass a float (`3.0`, or `x.astype(float)`), or choose other
-arguments with `argnums`.
+Integers, booleans and strings have no derivative. Pass a float (`3.0`, or `x.astype(float)`). Leave out of `argnums`
+what is not to be differentiated, or let the function read it from outside (a closure, a partial).
 """)
 _code("E402", "`argnums` out of range", ValueError, """
-`argnums` names positional arguments, from 0; negative ones count from the end.
+`argnums` names positional arguments, from 0; negative ones count from the end. An argument that was left out of the
+call cannot be named.
 """)
 _code("E403", "The result is not a scalar", TypeError, """
 `grad` is for functions with one real number as result. Reduce the result (`np.sum`), or use `jacrev`,
@@ -249,10 +262,12 @@ The gradient of a real function of a complex argument needs a convention: ask fo
 split the argument into its real and imaginary parts.
 """)
 _code("E410", "A custom rule returns something else", TypeError, """
-A custom reverse rule returns one cotangent for each argument, a custom forward rule a pair of value and tangent.
+Custom rules are planned, and no function takes one yet. A custom reverse rule will return one cotangent for each
+argument, a custom forward rule a pair of value and tangent.
 """)
 _code("E411", "A custom rule is missing", AttributeError, """
-A function marked `custom_vjp` or `custom_jvp` is differentiated before its rule was given with `defvjp` or `defjvp`.
+Custom rules are planned, and no function takes one yet. It will be the error for a function that is marked as having
+its own rule and is differentiated before it was given.
 """)
 _code("E412", "A static argument that cannot be hashed", TypeError, """
 Static arguments are part of the key under which compiled code is kept, so they must be hashable: a tuple, not a list.
@@ -270,14 +285,15 @@ Tuples, lists and dicts are written as in Python: `(f64[n], f64)`, `[f64, f64]`,
 other than C follows the dimensions: `f64[n,m;F]`, or `;A` for any strides.
 """)
 _code("E502", "An unknown type in a signature", ValueError, """
-Types are `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `f32`, `f64`, `c64`, `c128`, NumPy's names for them, and
-Python's `int`, `float` and `complex`.
+Types are `bool`, `i8` to `i64`, `u8` to `u64`, `f32`, `f64`, `c64`, `c128`, NumPy's names for them, and Python's
+`int`, `float` and `complex`. float16 is not supported: compute in `f32`.
 """)
 _code("E503", "A signature of the wrong length", TypeError, """
 The signature has more or fewer types than the function has parameters.
 """)
 _code("E504", "A target that names no function", ValueError, """
-A target is `FILE.py:FUNC` or `package.module:FUNC`.
+A target is `FILE.py:FUNC` or `package.module:FUNC`. The generated function has a name that means nothing else in its
+module, which `--name` chooses.
 """)
 _code("E505", "A file or module that cannot be imported", OSError, """
 The target's file does not exist, or it raises an exception when it is imported.

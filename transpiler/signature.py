@@ -263,6 +263,8 @@ class _Parser:
         if dtype is None:
             help = did_you_mean(name.text, DTYPE_NAMES) or "the types are " + ", ".join(_SHORT_NAMES)
             raise self.at_token("E502", f"`{name.text}` is not a type", name, help=help)
+        if dtype == "float16":
+            raise self.at_token("E502", "float16 is not supported", name, help="write f32")
         return self.array(dtype) if self.take("[") else ScalarSpec(dtype)
 
     def entry(self) -> tuple[str, Spec]:

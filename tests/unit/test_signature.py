@@ -21,7 +21,7 @@ from gradsmith.transpiler.signature import (
     u8,
 )
 
-DTYPES = ["bool", "int8", "int64", "uint8", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
+DTYPES = ["bool", "int8", "int64", "uint8", "uint64", "float32", "float64", "complex64", "complex128"]
 
 
 def array(dtype, *dims, layout="C"):
@@ -90,6 +90,7 @@ def test_one_dimension_has_one_order():
         ("{a: f64, a: f64}", "E501", "a key is there twice", "^"),
         ('f64["n m"]', "E501", "not the name of a dimension", "    ^^^^^"),
         ("i64, flaot64[n]", "E502", "`flaot64` is not a type", "     ^^^^^^^"),
+        ("f64, f16[n]", "E502", "float16 is not supported", "     ^^^"),
         ("__import__('os')", "E502", "`__import__` is not a type", "^^^^^^^^^^"),
         ("f64 @ f64", "E501", "`@` has no meaning in a signature", "    ^"),
     ],

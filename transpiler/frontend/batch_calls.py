@@ -19,7 +19,7 @@ from ..transforms.jvp import jvp
 from ..transforms.vjp import vjp
 from ..transforms.vmap import vmap
 from .derivative_calls import scalar_pair
-from .transform_tracing import Traced, numbers_of, options_of, packed, parts_of, positional, trace_call
+from .transform_tracing import Traced, chosen, options_of, packed, parts_of, positional, trace_call
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, unflatten
 from .values import ArrayRef, TransformValue
 
@@ -131,7 +131,7 @@ def jacobian_call(kind: str) -> Callable[..., Any]:
                                                              "chunk": None})
         argnums = options["argnums"]
         args, kwargs = positional(value.fun, args, kwargs)
-        numbers = numbers_of(argnums, len(args), kind)
+        numbers = chosen(interpreter, value.fun, args, kwargs, argnums, kind)
         traced = trace_call(interpreter, value.fun, args, kwargs, numbers, kind)
         interpreter.at(loc)
         out, aux = (scalar_pair(traced.out) if options["has_aux"] else (traced.out, None))

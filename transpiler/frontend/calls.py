@@ -196,7 +196,7 @@ def _no_spelling(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
     name = getattr(callee, "__qualname__", None) or getattr(callee, "__name__", repr(callee))
     raise RuleError(f"`{module + '.' if module else ''}{name}` is not written in Python, so it has no derivative",
                     code="E209", kind=TypeError,
-                    help="give it rules with custom_vjp, or call it outside and pass in its result")
+                    help="write in NumPy what it does, or call it outside and pass in its result")
 
 
 METHODS_IN_PLACE = ("fill", "sort", "itemset", "put", "partition", "resize", "setfield", "setflags")
@@ -301,7 +301,8 @@ def _run(it: Interpreter, node: Any, frame: Frame, name: str, defaults: tuple[An
     frame.first = args[0] if args else MISSING
     if it.depth >= MAX_DEPTH:
         raise error("E125", f"`{name}` is called inside itself more than {MAX_DEPTH} times", it.here,
-                    kind=RecursionError, label="a recursion that does not end?")
+                    kind=RecursionError, label="a recursion that does not end?",
+                    help="make what ends it a static argument (static_argnums), or write it as a loop")
     called_from = it.here
     frame.node = node
     it.depth += 1

@@ -17,7 +17,7 @@ from ..transforms.jvp import jvp
 from ..transforms.vjp import vjp
 from .transform_tracing import (
     Traced,
-    numbers_of,
+    chosen,
     options_of,
     packed,
     parts_of,
@@ -36,7 +36,7 @@ def gradient_call(with_value: bool) -> Callable[..., Any]:
                                                              "allow_int": False})
         argnums, has_aux = options["argnums"], options["has_aux"]
         args, kwargs = positional(value.fun, args, kwargs)
-        numbers = numbers_of(argnums, len(args), value.kind)
+        numbers = chosen(interpreter, value.fun, args, kwargs, argnums, value.kind)
         traced = trace_call(interpreter, value.fun, args, kwargs, numbers, value.kind)
         interpreter.at(loc)
         out, aux = scalar_result(traced, value.kind, has_aux)

@@ -75,7 +75,7 @@ def find_source(fn: Callable[..., Any], source: str | None = None) -> FunctionSo
             "E104",
             f"`{_name_of(fn)}` is not a function written in Python",
             label=f"it is a `{type(fn).__name__}`, which has no source to read",
-            help="wrap the call in a Python function, or give it a derivative with custom_vjp",
+            help="write in NumPy what it does, or call it outside and pass in its result",
         )
     code = fn.__code__
     key = (code.co_filename, source)

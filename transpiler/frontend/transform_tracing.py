@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from ..errors import RuleError
+from ..errors import RuleError, TranspileError
 from ..ir.nodes import Func, Value
 from ..ops.spelling import Weak, as_value, describe, python_type
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, leaf_values, unflatten
@@ -49,16 +50,55 @@ def numbers_of(argnums: Any, count: int, kind: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def chosen(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], argnums: Any,
+           kind: str) -> tuple[int, ...]:
+    """`numbers_of` for a call.  Where an argument is missing from the call, that is the error (E118), as in Python."""
+    try:
+        return numbers_of(argnums, len(args), kind)
+    except RuleError as problem:
+        here = interpreter.here
+        try:
+            interpreter.subtrace(fun, args, kwargs)
+        except (RuleError, TranspileError) as wrong:
+            if _code_of(wrong) == "E118":
+                raise
+        interpreter.here = here
+        raise problem from None
+
+
+def _code_of(problem: RuleError | TranspileError) -> str | None:
+    return problem.code if isinstance(problem, RuleError) else problem.problems[0].code
+
+
 def differentiable(value: Any, name: str, kind: str) -> Any:
     """An argument with every number in it as a run-time value; an error for what has no derivative."""
     leaves, structure = flatten(value)
-    for leaf in leaves:
+    for leaf, path in zip(leaves, _paths(structure, name), strict=True):
         dtype = leaf.value.dtype if isinstance(leaf, Weak) else leaf.dtype
         if np.dtype(dtype).kind not in "fc":
-            text = _type_text(leaf, dtype)
-            raise RuleError(f"{kind} with respect to {name}, which is {text}: only float and complex values have "
-                            "derivatives", code="E401", kind=TypeError, help=_advice(leaf, name))
-    return unflatten(_lifted(structure, name, kind), with_numbers(structure, leaves))
+            raise _no_derivative(leaf, _type_text(leaf, dtype), path, name, kind)
+    return unflatten(_lifted(structure, name, name, kind), with_numbers(structure, leaves))
+
+
+def _no_derivative(leaf: Any, text: str, path: str, name: str, kind: str) -> RuleError:
+    return RuleError(f"{kind} with respect to {path}, which is {text}: only float and complex values have derivatives",
+                     code="E401", kind=TypeError, help=_advice(leaf, path, name))
+
+
+def _paths(structure: Structure, path: str) -> list[str]:
+    """How Python reaches each leaf: `p['w']`, `p[0]`, `p.rate`."""
+    if isinstance(structure, TreeNode):
+        return [leaf for part, child in _children(structure, path) for leaf in _paths(child, part)]
+    return [path] if isinstance(structure, LeafNode) else []
+
+
+def _children(node: TreeNode, path: str) -> list[tuple[str, Structure]]:
+    """The parts of a container with their paths."""
+    fields = getattr(node.cls, "_fields", node.keys)
+    if node.kind in ("namedtuple", "object") and len(fields) == len(node.children):
+        return [(f"{path}.{field}", child) for field, child in zip(fields, node.children)]
+    keys = node.keys if node.kind == "dict" and len(node.keys) == len(node.children) else range(len(node.children))
+    return [(f"{path}[{key!r}]", child) for key, child in zip(keys, node.children)]
 
 
 def _type_text(leaf: Any, dtype: str) -> str:
@@ -68,29 +108,36 @@ def _type_text(leaf: Any, dtype: str) -> str:
     return f"of dtype {dtype}" if not isinstance(leaf, ArrayRef) else f"an array of dtype {dtype}"
 
 
-def _advice(leaf: Any, name: str) -> str:
+def _advice(leaf: Any, path: str, name: str) -> str:
+    left_out = f"leave {name} out of argnums" if path == name else "pass it in an argument that argnums leaves out"
     if python_type(leaf) is int:
-        return f"pass a float, for example 2.0 instead of 2, or leave {name} out of argnums"
-    return f"convert it with .astype(float), or leave {name} out of argnums"
+        return f"pass a float, for example 2.0 instead of 2, or {left_out}"
+    dtype = getattr(leaf, "dtype", None)
+    if isinstance(dtype, (str, np.dtype)) and np.dtype(dtype).kind in "iu":
+        return f"convert it with .astype(float), or {left_out}"
+    return f"{left_out}, or let the function read it from outside, as a closure does"
 
 
-def _lifted(structure: Structure, name: str, kind: str) -> Structure:
+def _lifted(structure: Structure, path: str, name: str, kind: str) -> Structure:
     """Static floats become leaves; other static parts are refused."""
     if isinstance(structure, LeafNode):
         return structure
     if isinstance(structure, StaticNode):
         value = structure.value
         if isinstance(value, (tuple, list)) and value:
-            parts = tuple(_lifted(StaticNode(v), name, kind) for v in value)
+            parts = tuple(_lifted(StaticNode(v), f"{path}[{k}]", name, kind) for k, v in enumerate(value))
             return TreeNode("tuple" if isinstance(value, tuple) else "list", type(value), (), parts)
         if value is None or (isinstance(value, (tuple, list, dict)) and not value):
             return structure
         if isinstance(value, (float, complex, np.inexact)):
             return LeafNode("weak", type(value)) if type(value) in (float, complex) else LeafNode("scalar")
-        raise RuleError(f"{kind} with respect to {name}, which is a {type(value).__name__}: only float and complex "
-                        "values have derivatives", code="E401", kind=TypeError, help=_advice(value, name))
+        raise _no_derivative(value, _of_class(type(value)), path, name, kind)
     return TreeNode(structure.kind, structure.cls, structure.keys,
-                    tuple(_lifted(c, name, kind) for c in structure.children))
+                    tuple(_lifted(child, part, name, kind) for part, child in _children(structure, path)))
+
+
+def _of_class(cls: type) -> str:
+    return f"{'an' if cls.__name__[0] in 'aeiouAEIOU' else 'a'} {cls.__name__}"
 
 
 def with_numbers(structure: Structure, leaves: Sequence[Any]) -> list[Any]:
@@ -140,7 +187,7 @@ def argument_names(fun: Any, count: int) -> list[str]:
     node = getattr(fun, "node", None)
     known: list[str] = []
     if code is not None:
-        known = list(code.co_varnames[:code.co_argcount])
+        known = list(code.co_varnames[:code.co_argcount])[isinstance(fun, MethodType):]
     elif node is not None:
         known = [a.id for a in (*node.args.posonlyargs, *node.args.args)]
     return (known + [f"argument {k}" for k in range(len(known), count)])[:count]

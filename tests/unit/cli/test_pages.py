@@ -74,7 +74,7 @@ def test_doctor_finds_what_is_missing(monkeypatch, own_folder):
 
 def test_cache(own_folder):
     assert "files:  0" in gradsmith("cache", "info").stdout
-    stored = own_folder / "cache" / "v1" / "ab" / "module.py"
+    stored = own_folder / "cache" / "v1" / "ab" / ("ab" * 20) / "module.py"
     stored.parent.mkdir(parents=True)
     stored.write_text("x" * 1500)
     text = gradsmith("cache", "info").stdout
