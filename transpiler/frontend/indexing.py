@@ -15,7 +15,7 @@ import numpy as np
 from .. import ops
 from ..ir import dims
 from ..ir.build import check, const, size_value
-from ..ir.dims import DimExpr, is_dim, symbol
+from ..ir.dims import DimExpr, is_dim, symbol, symbols_of
 from ..ir.index import At, Item, New, Span
 from ..ir.nodes import Const, Value
 from ..ir.types import I64
@@ -419,6 +419,8 @@ def _scalar_index(it: Interpreter, part: Any, axis: int, size: Any) -> Value:
             return size_value(known + size if negative else known)
     value = cast(as_value(part), "int64")
     dim = it.as_dim(part)
+    if dim is not None and it.ranges.keys().isdisjoint(symbols_of(dim)):
+        dim = None                          # not of a loop: one check costs less than code for each sign
     if dim is not None and surely_nonnegative(it, dim):
         if not surely_nonnegative(it, size - 1 - dim):
             check(ops.less(value, size_value(size)), "IndexError", _outside(axis, size))

@@ -34,10 +34,20 @@ def surely_nonnegative(it: Interpreter, dim: Any) -> bool:
         dim = dims.substitute(dim, {name: worst})
         if isinstance(dim, int):
             return dim >= 0
-    if not all(is_size(it, name) or is_natural(it, name) for name in symbols_of(dim)):
+    if all(is_size(it, name) or is_natural(it, name) for name in symbols_of(dim)):
+        low, _ = dims.bounds(dim)
+        if low is not None and low >= 0:
+            return True
+    return _holds_in_this_call(it, dim)
+
+
+def _holds_in_this_call(it: Interpreter, dim: Any) -> bool:
+    """dim >= 0 taken for granted, and guarded, where it is made of sizes and int arguments that make it so now."""
+    known = it.assumptions
+    if not known.decidable(dim):
         return False
-    low, _ = dims.bounds(dim)
-    return low is not None and low >= 0
+    example = known.example(dim)
+    return example is not None and example >= 0 and known._assume(dim, "<", False) is False
 
 
 def _without_extreme(dim: DimExpr) -> tuple[bool, tuple[Any, Any]] | None:
