@@ -84,6 +84,24 @@ for transform in (jvp, vjp):
     assert done.returncode == 0, done.stderr
 
 
+def test_the_examples_of_the_python_page(tmp_path):
+    """One program, in which each goes on from those before."""
+    text = (ROOT / "docs" / "python_api.md").read_text()
+    program = tmp_path / "examples.py"
+    program.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)))
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "def total(x):" in done.stdout
+    assert "loss: agrees" in done.stdout
+
+
+def test_the_python_page_names_everything():
+    import gradsmith
+    text = (ROOT / "docs" / "python_api.md").read_text()
+    for name in set(gradsmith.__all__) - {"tree_util"}:
+        assert re.search(rf"\b{name}\b", text), name
+
+
 def test_stages_named_in_the_documentation_exist():
     from gradsmith.transpiler import pipeline
     text = (ROOT / "docs" / "architecture.md").read_text()
