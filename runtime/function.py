@@ -115,8 +115,8 @@ class Function:
         try:
             return self.specialisation(described).call(described)
         except Miss:
-            raise error("E608", f"what {self.name()} was compiled for these arguments does not accept them", None,
-                        help="please report this with the function and the arguments") from None
+            raise error("E608", f"what {self.generated_name()} was compiled for these arguments does not accept them",
+                        None, help="please report this with the function and the arguments") from None
 
     def described(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Described:
         """The arguments of a call, taken apart."""
