@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import error
 from ..ir import dims
+from ..ir.build import current, is_building
 from ..ir.dims import DimExpr, is_dim
 from ..ops.base import RuleError
 from ..ops.spelling import python_type
@@ -28,6 +29,7 @@ class Iterator:
 
     def __init__(self, items: PythonIterator[Any]) -> None:
         self.items = items
+        self.home = current() if is_building() else None      # the block in which `next` may be asked
 
     def __iter__(self) -> PythonIterator[Any]:
         return self.items

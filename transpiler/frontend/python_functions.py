@@ -12,7 +12,7 @@ import numpy as np
 from .. import ops
 from ..errors import error
 from ..ir import dims
-from ..ir.build import const
+from ..ir.build import const, current
 from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
 from ..ops.base import RuleError
@@ -142,6 +142,10 @@ def _iter(it: Interpreter, value: Any) -> Any:
 def _next(it: Interpreter, iterator: Any, *default: Any) -> Any:
     if not hasattr(iterator, "__next__"):
         raise RuleError(f"{type_of(iterator).__name__!r} object is not an iterator", kind=TypeError, code="E312")
+    if getattr(iterator, "home", None) is not current() and current().outer is not None:
+        raise RuleError("next() of an iterator that was made outside of this branch or loop: how far it is would "
+                        "depend on the run", code="E110", kind=NotImplementedError,
+                        help="loop over it with `for`, or index it")
     return it.native(next, iterator, *default)
 
 

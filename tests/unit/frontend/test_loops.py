@@ -369,3 +369,17 @@ def test_compilers_and_parallel_ranges_mean_their_function():
         return inner(x) * 2.0
 
     check_values(f, np.arange(4.0))
+
+
+def test_next_of_an_outer_iterator_is_refused():
+    import gradsmith
+
+    def f(x, n):
+        weights = iter([1.0, 2.0, 3.0])
+        total = next(weights) * x
+        for _ in range(n):
+            total += next(weights)
+        return total
+
+    with pytest.raises(NotImplementedError, match="made outside of this branch or loop"):
+        gradsmith.jit(f)(2.0, 2)
