@@ -15,6 +15,7 @@ from ..ir import dims
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, find_spelling
 from . import masked
+from .decided import check_own
 from .environment import MISSING
 from .guards import Access
 from .stand_ins import numpys_own
@@ -332,6 +333,7 @@ def set_attribute(it: Interpreter, value: Any, name: str, new: Any) -> None:
                                 kind=AttributeError, code="E116")
             it.call(found.fset, (value, new), {}, it.here)
             return
+        check_own(it, value)
         value.fields[name] = new
         return
     if isinstance(value, Closure):

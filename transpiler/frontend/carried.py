@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from .arms import (
     NUMBERED,
     Arm,
 )
+from .decided import is_decided, mark_decided
 from .differences import (
     cell_name,
     put_array,
@@ -72,7 +73,7 @@ class Pass:
     start: State
     merger: Merger
     found: dict[Place, Template] = field(default_factory=dict)
-    shared: dict[int, list[ArrayRef]] = field(default_factory=dict)
+    shared: dict[int, list[Any]] = field(default_factory=dict)
 
 
 def guessed(loop: Loop, before: State) -> dict[Place, Template]:
@@ -96,10 +97,13 @@ def guessed(loop: Loop, before: State) -> dict[Place, Template]:
 
 
 def put_in(loop: Loop, before: State, merger: Merger, templates: dict[Place, Template],
-             shared: dict[int, list[ArrayRef]], values: Iterator[Value]) -> None:
+             shared: dict[int, list[Any]], values: Iterator[Value]) -> None:
     """Put values into everything that is carried.  shared: for arrays that have other names, what they may be."""
-    for number in shared:
+    for number, others in shared.items():
         merger.is_exact[number] = False
+        for other in others:
+            if not isinstance(other, ArrayRef):
+                mark_decided(loop.it, other, merger.where)
     for (cell_id, key), template in templates.items():
         cell = before.cells[cell_id][0]
         if key is None and isinstance(cell, ArrayRef):
@@ -117,7 +121,8 @@ def put_in(loop: Loop, before: State, merger: Merger, templates: dict[Place, Tem
     for number, made in merger.made.items():
         if isinstance(made, ArrayRef):
             if number in shared:
-                depend_on(made, shared[number] or [made], merger.where)
+                depend_on(made, [x for x in shared[number] if isinstance(x, ArrayRef)] or [made],
+                          merger.where)
             owners = [root.owner for root in entry.get(number, ()) if root.owner != "local"]
             made.owner = owners[0] if owners else "local"
 
@@ -188,7 +193,7 @@ def _change(merger: Merger, place: Place, first: Any, begin: Any, last: Any, tem
     return merger.join(old, last, name, is_variable)
 
 
-def roots_of(state: State, contents: State, templates: dict[Place, Template]) -> dict[int, list[ArrayRef]]:
+def roots_of(state: State, contents: State, templates: dict[Place, Template]) -> dict[int, list[Any]]:
     """The arrays (or containers) that meet at each pair's places in a state, one for each place."""
     found: dict[int, list[Any]] = {}
 
@@ -215,22 +220,50 @@ def roots_of(state: State, contents: State, templates: dict[Place, Template]) ->
     return found
 
 
-def same_shared(a: dict[int, list[ArrayRef]], b: dict[int, list[ArrayRef]]) -> bool:
+def same_shared(a: dict[int, list[Any]], b: dict[int, list[Any]]) -> bool:
     return a.keys() == b.keys() and all({id(x) for x in a[k]} == {id(x) for x in b[k]} for k in a)
 
 
-def shared_by(before: State, done: Pass) -> dict[int, list[ArrayRef]]:
-    """Pairs whose arrays are also known by other names, before the first trip or after one: with the arrays from
-    before the loop that they may be."""
-    found: dict[int, list[ArrayRef]] = {}
-    for state in (before, done.arm.state):
-        for pair, things in roots_of(before, state, done.found).items():
+def shared_by(before: State, done: Pass) -> dict[int, list[Any]]:
+    """Pairs whose arrays or containers are also known by other names, before the first trip or after one: with those
+    from before the loop that they may be."""
+    found: dict[int, list[Any]] = {}
+    met = {True: roots_of(before, before, done.found), False: roots_of(before, done.arm.state, done.found)}
+    for is_entry, state in ((True, before), (False, done.arm.state)):
+        for pair, things in met[is_entry].items():
             counts = {id(x): sum(y is x for y in things) for x in things}
             is_exact = len(counts) <= 1 and all(state.references.get(k, 0) <= n for k, n in counts.items())
+            is_exact = is_exact and not any(is_decided(done.merger.it, x) for x in things)
             others = [x for x in others_of(things, is_exact) if id(x) in before.cells]
             if others or not is_exact or any(isinstance(x, ArrayRef) and x.depends for x in things):
-                found.setdefault(pair, []).extend(x for x in others if x not in found.get(pair, []))
+                _add(found, pair, others)
+    for pair in _parts_of_shared(done.found.values(), found):
+        _add(found, pair, [x for things in met.values() for x in things.get(pair, ()) if id(x) in before.cells])
     return found
+
+
+def _add(found: dict[int, list[Any]], pair: int, others: list[Any]) -> None:
+    held = found.setdefault(pair, [])
+    held.extend(x for x in others if all(x is not y for y in held))
+
+
+def _parts_of_shared(templates: Iterable[Template], shared: dict[int, list[Any]]) -> list[int]:
+    """Pairs in containers that are known by other names: what is in them is, too."""
+    found: dict[int, None] = {}
+    pending: list[tuple[Template, bool]] = [(t, False) for t in templates]
+    while pending:
+        template, inside = pending.pop()
+        match template:
+            case Option():
+                pending.append((template.child, inside))
+            case Slot() if inside and template.pair is not None:
+                found[template.pair] = None
+            case Group():
+                if inside and template.pair is not None:
+                    found[template.pair] = None
+                inside = inside or template.pair in shared
+                pending.extend((child, inside) for child in template.children)
+    return list(found)
 
 
 def taken_out(before: State, state: State, merger: Merger, templates: dict[Place, Template]) -> Iterator[Value | None]:

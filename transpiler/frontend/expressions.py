@@ -15,6 +15,7 @@ from ..ir.types import BOOL
 from ..ops.base import RuleError
 from ..ops.spelling import Weak
 from .attributes import get_attribute
+from .decided import check_own, is_decided
 from .environment import MISSING, Frame, builtin_named, scope_of
 from .guards import Access
 from .indexing import get_item
@@ -327,6 +328,8 @@ def _compare_rest(it: Interpreter, node: gast.Compare, left: Any, k: int, frame:
 def compare_values(it: Interpreter, op: Any, left: Any, right: Any) -> Any:
     match op:
         case gast.Is() | gast.IsNot():
+            if left is not right and is_decided(it, left) and is_decided(it, right):
+                check_own(it, left, "is compared with it")
             return identical(left, right) is isinstance(op, gast.Is)
         case gast.In():
             return contains(it, left, right)

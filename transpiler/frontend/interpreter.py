@@ -66,6 +66,7 @@ class Interpreter:
         self.frames: list[Frame] = []                    # of the calls that are running
         self.appended: dict[int, list[Any]] = {}         # what a trip that is looked at appends to lists
         self.appending_depth = 0
+        self.decided: dict[int, tuple[Any, Location | None]] = {}        # containers that may be others
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
         self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before
         self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name

@@ -93,6 +93,7 @@ def run_loop(loop: Loop) -> Outcome:
     prune(frame, live)
     before = capture(it, frame, () if loop.trips is None else loop.trips.held)
     names, steps = it.names.taken.copy(), it.steps
+    decided = it.decided.copy()
     templates = guessed(loop, before)
     shared: dict[int, list[ArrayRef]] = {}
     frame.loops.append(live if live is not None else frozenset(frame.variables))
@@ -102,6 +103,7 @@ def run_loop(loop: Loop) -> Outcome:
             it.forget_names(names)
             restore(before)
             it.at(where)
+            it.decided = decided.copy()
             done = _interpret(loop, before, templates, shared, live, outer, where)
             if done is None:                 # the test has effects: it goes into the body
                 loop.test_in_body = True
@@ -120,6 +122,9 @@ def run_loop(loop: Loop) -> Outcome:
             templates, shared = done.found, done.shared
         else:
             raise error("E122", "what this loop carries does not settle", where)
+    except TranspileError:
+        it.decided = decided                 # it may be unrolled
+        raise
     finally:
         frame.loops.pop()
     it.loop_types[id(node), id(frame)] = {

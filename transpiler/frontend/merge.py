@@ -22,6 +22,7 @@ from ..errors import error
 from ..ir.nodes import Const, Value
 from ..ir.types import BOOL, Type
 from ..ops.spelling import Weak
+from .decided import is_decided, mark_decided
 from .environment import MISSING
 from .templates import (
     DEAD,
@@ -201,7 +202,7 @@ class Merger:
                     continue
                 root = x.root if isinstance(x, ArrayRef) else x
                 count = side.references.get(id(root), 0)
-                exact = exact and count <= self.sites[number]
+                exact = exact and count <= self.sites[number] and not is_decided(self.it, root)
             self.is_exact[number] = exact
 
     # --- values ------------------------------------------------------------------------------------------------
@@ -293,7 +294,9 @@ class Merger:
                     return broken
                 made = make_group(template, parts)
                 if template.pair is not None:
-                    if not self.is_exact.get(template.pair, True):
+                    if not self.is_exact.get(template.pair, True) and self.code == "E122":
+                        mark_decided(self.it, made, self.where)
+                    elif not self.is_exact.get(template.pair, True):
                         return Poison(error("E123", f"which {template.kind} `{name}` is depends on a branch or a loop "
                                             "that is decided at run time", self.where, help="make a copy in each case"),
                                       self.preds)
@@ -313,13 +316,13 @@ class Merger:
                 depend_on(made, others_of(roots, self.is_exact.get(number, True)), self.where)
 
 
-def others_of(roots: list[Any], is_exact: bool) -> list[ArrayRef]:
-    """The arrays that one merged of these may be, by another name, and those that they may be themselves."""
-    found: dict[int, ArrayRef] = {}
+def others_of(roots: list[Any], is_exact: bool) -> list[Any]:
+    """What one merged of these may be, by another name, and what arrays of them may be themselves."""
+    found: dict[int, Any] = {}
     for root in roots:
+        if not is_exact:
+            found[id(root)] = root
         if isinstance(root, ArrayRef):
-            if not is_exact:
-                found[id(root)] = root
             found.update((id(other), other) for other, _ in root.depends)
     return list(found.values())
 

@@ -19,7 +19,8 @@ from ..ir.build import check
 from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, cast
-from .attributes import get_attribute
+from .attributes import MUTATORS, get_attribute
+from .decided import check_own
 from .expressions import opposite
 from .iteration import DimRange, Iterator, iterate
 from .operators import BY_FUNCTION, COMPARE, UNARY, binary, compare, contains, unary
@@ -137,6 +138,8 @@ def _accumulated(it: Interpreter, values: Any, func: Any = None, *, initial: Any
 def container_method(it: Interpreter, owner: Any, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a list, dict, tuple, set or string."""
     name = method.__name__
+    if name in MUTATORS:
+        check_own(it, owner)
     if isinstance(owner, str) and not (is_static(args) and is_static(kwargs)):
         if name in ("format", "join"):
             return it.opaque_text()

@@ -31,6 +31,7 @@ from .branches import (
 from .carried import (
     Loop,
 )
+from .decided import check_own
 from .environment import Frame
 from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, load_name, make_closure
@@ -206,6 +207,7 @@ def set_item(it: Interpreter, container: Any, key: Any, value: Any) -> None:
                       for k in (key.start, key.stop, key.step)))
     else:
         it.native(_refuse_item, container)
+    check_own(it, container)
     it.native(container.__setitem__, key, value)
 
 
@@ -258,6 +260,7 @@ def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame
         if isinstance(old, OuterList):
             raise RuleError("writing to a list from outside of the function is not supported", code="E126",
                             kind=NotImplementedError, help="use `a = a + [...]`")
+        check_own(it, old)
         old.extend(iterate(it, operand))
         return old
     if isinstance(old, Instance):
@@ -281,6 +284,7 @@ def _delete(it: Interpreter, node: gast.Delete, frame: Frame) -> None:
             it.at(frame.location(target))
             if not isinstance(container, (list, dict)) or isinstance(container, (OuterList, OuterDict)):
                 raise error("E110", "deleting a part of this is not supported", frame.location(target))
+            check_own(it, container)
             it.native(container.__delitem__, to_python(key))
         else:
             raise error("E110", "deleting this is not supported", frame.location(target))
