@@ -32,4 +32,4 @@ def check_own(it: Interpreter, container: Any, what: str = "is written to") -> N
         kind = "object" if isinstance(container, Instance) else type(container).__name__
         loop = f"the loop in line {where.line}" if where is not None else "a loop"
         raise RuleError(f"which {kind} this is was decided at run time by {loop}, and one that it may be {what}",
-                        code="E123", kind=NotImplementedError, help="make a copy of it before the loop")
+                        code="E123", kind=ValueError, help="make a copy of it before the loop")
