@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .interpreter import Interpreter
 
 MUTATORS = frozenset({"append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault",
-                      "popitem", "add", "discard"})
+                      "popitem", "add", "discard", "__setitem__", "__delitem__", "__iadd__", "__imul__", "__ior__"})
 ARRAY_PROPERTIES = frozenset({"T", "real", "imag", "mT"})
 PYTHONS_OWN = (str, bytes, int, float, complex, tuple, list, dict, set, frozenset, range, slice)
 NUMPY_MODULES = ("numpy", "scipy")

@@ -114,7 +114,7 @@ def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Se
                 yield Part(name, merger.join(x, y, f"{name}[{k}]"), (x, y), setter(cell, k))
         return
     if not isinstance(cell, Frame) and ca.keys() != cb.keys():
-        raise _differs(merger, "a dict or an object has the same entries", merger.where)
+        raise _differs(merger, "a set, dict or object has the same entries", merger.where)
     for key in dict.fromkeys((*ca, *cb)):
         x, y = ca.get(key, MISSING), cb.get(key, MISSING)
         if x is y:

@@ -1,7 +1,7 @@
 """All that running code can change while a function is interpreted, so that both arms of a branch start alike.
 
-A *cell* is a thing with changeable contents: a frame (its variables), a list, a dict, an Instance (its fields), or an
-array (its current version).  A `State` has the contents of all cells that the running functions can reach.
+A *cell* is a thing with changeable contents: a frame (its variables), a list, a dict, a set, an Instance (its fields),
+or an array (its current version).  A `State` has the contents of all cells that the running functions can reach.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _walk(state: State, roots: list[Any], counting: bool) -> None:
                 state.cells[id(root)] = (root, contents_of(root))
                 pending.extend(other for other, _ in root.depends)
             continue
-        if isinstance(x, (list, dict, Instance)):
+        if isinstance(x, (list, dict, set, Instance)):
             if counting:
                 state.references[id(x)] = state.references.get(id(x), 0) + 1
         elif isinstance(x, tuple):
@@ -115,6 +115,8 @@ def contents_of(cell: Any) -> Any:
             return dict(cell.variables)
         case Instance():
             return dict(cell.fields)
+        case set():
+            return dict.fromkeys(cell, True)
     return list(cell) if isinstance(cell, list) else dict(cell)
 
 

@@ -43,7 +43,7 @@ from .loops import (
     rolled_or_unrolled,
     run_loop,
 )
-from .operators import BINARY, binary
+from .operators import BINARY, Operator, binary
 from .state import capture, restore
 from .trips import can_unroll, trips_of
 from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList, is_static, to_python
@@ -256,18 +256,27 @@ def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame
         from .writes import update
         update(it, op, old, operand)
         return old
-    if isinstance(old, list) and op.name == "add":
-        if isinstance(old, OuterList):
-            raise RuleError("writing to a list from outside of the function is not supported", code="E126",
-                            kind=NotImplementedError, help="use `a = a + [...]`")
-        check_own(it, old)
-        old.extend(iterate(it, operand))
-        return old
+    if isinstance(old, (list, dict, set)) and hasattr(old, f"__i{op.name}__"):
+        return _container_in_place(it, op, old, operand)
     if isinstance(old, Instance):
         found = it.find_special(old, f"__i{op.name}__")
         if found is not None:
             return it.call(found, (operand,), {})
     return binary(it, op, old, operand)
+
+
+def _container_in_place(it: Interpreter, op: Operator, old: Any, operand: Any) -> Any:
+    """`old op= operand` for a list, dict or set, which changes under all its names."""
+    if isinstance(old, (OuterList, OuterDict)):
+        kind = "list" if isinstance(old, OuterList) else "dict"
+        raise RuleError(f"writing to a {kind} from outside of the function is not supported", code="E126",
+                        kind=NotImplementedError, help=f"use `a = a {op.sign} ...`")
+    check_own(it, old)
+    if isinstance(old, list):
+        operand = iterate(it, operand) if op.name == "add" else it.static_int(operand, "the factor of a list")
+    if it.native(getattr(old, f"__i{op.name}__"), operand) is NotImplemented:
+        return binary(it, op, old, operand)              # an error like Python's
+    return old
 
 
 def _delete(it: Interpreter, node: gast.Delete, frame: Frame) -> None:

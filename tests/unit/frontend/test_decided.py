@@ -141,3 +141,77 @@ def test_objects():
         assert gs.jit(fun, static_argnums=2)(trips, x, False) == fun(trips, x, False)
     with pytest.raises(TranspileError, match="E123.*which object"):
         gs.jit(fun, static_argnums=2)(2, x, True)
+
+
+def dict_or(x):
+    p = {"a": x}
+    q = p
+    q |= {"a": x * 3}
+    return (p["a"] + q["a"]).sum()
+
+
+def list_times(x):
+    p = [x]
+    q = p
+    q *= 2
+    return len(p) + sum(v.sum() for v in p)
+
+
+def list_plus(x):
+    p = [x]
+    q = p
+    q += [x * 2]
+    return len(p) + sum(v.sum() for v in p)
+
+
+def set_operators(x):
+    s = {1, 2, 3}
+    t = s
+    t |= {4}
+    t -= {1}
+    t &= {2, 4}
+    t ^= {7, 8, 9}
+    return x.sum() * len(s)
+
+
+@pytest.mark.parametrize("fun", [dict_or, list_times, list_plus, set_operators])
+def test_operators_in_place_change_what_every_name_means(fun):
+    x = np.array([1.0, 2.0])
+    assert gs.jit(fun)(x) == fun(x)
+
+
+def set_in_a_branch(x):
+    s = {1}
+    if x[0] > 0:
+        s.add(2)
+    return x.sum() * len(s)
+
+
+def set_in_a_loop(n, x):
+    s = {0}
+    for i in range(n):
+        s.add(3)
+    return x.sum() * len(s)
+
+
+def set_in_one_trip(n, x):
+    total = 0.0
+    for i in range(n):
+        s = {1, 2}
+        s.add(3)
+        total = total + x.sum() * len(s)
+    return total
+
+
+@pytest.mark.parametrize(("fun", "args"), [(set_in_a_branch, ()), (set_in_a_loop, (0,)), (set_in_a_loop, (2,)),
+                                           (set_in_one_trip, (3,))])
+def test_sets_are_as_they_were_in_the_other_arm(fun, args):
+    """Right, or refused where what is in a set would depend on the run."""
+    for x in (np.array([1.0, 2.0]), np.array([-1.0, 2.0])):
+        try:
+            found = gs.jit(fun)(*args, x)
+        except TranspileError as problem:
+            assert fun is not set_in_one_trip
+            assert "E12" in str(problem) and "a set, dict or object" in str(problem)
+        else:
+            assert found == fun(*args, x)
