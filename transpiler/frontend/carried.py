@@ -164,7 +164,7 @@ def changes_of(loop: Loop, before: State, done: Pass, templates: dict[Place, Tem
                             help="write into an array: `a = np.zeros(n)`, then `a[i] = ...`")
             first, begin, last = (dict(enumerate(c)) for c in (first, begin, last))
         elif not is_variable and first.keys() != last.keys():
-            raise error("E122", "a set, dict or object gets or loses entries in a loop that runs when the function runs",
+            raise error("E122", "a set, dict or object gets or loses entries in a loop that is decided at run time",
                         merger.where, kind=NotImplementedError, help="give it all its entries before the loop")
         for key in dict.fromkeys((*first, *last)):
             template = _change(merger, (cell_id, key), first.get(key, MISSING), begin.get(key, MISSING),
