@@ -2,8 +2,8 @@
 
     traced ─ transform ─ simplify ─ common ─ dead ─ lower ─ tidy ─ hoist ─► emission
 
-A stage is a pure function `Func -> Func`.  `run(func, stop="lower")` ends after that stage, `history=` collects what
-each stage made; `gradsmith show --at STAGE` prints it.
+A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
+stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
+from typing import TypeVar
 
-from .ir.nodes import Func
+from .ir.library import Program, each_func
+from .ir.nodes import Func, Module
 from .ir.verify import verify
 from .lower.loops import lower
 from .optimize.common import share_common
@@ -58,6 +60,7 @@ STAGES: tuple[Stage, ...] = (
 PARALLEL_STAGES = tuple(
     Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage
     for stage in STAGES)
+ProgramT = TypeVar("ProgramT", Func, Module, Program)
 NAMES = tuple(stage.name for stage in STAGES)
 
 
@@ -66,19 +69,19 @@ class Step:
     """What one stage did: its func and how long it and the verifier took, in seconds."""
 
     stage: str
-    func: Func
+    func: Program
     seconds: float
 
 
 @deep_stack()
-def run(func: Func, *, stop: str | None = None, history: list[Step] | None = None,
-        stages: Sequence[Stage] = STAGES) -> Func:
-    """Run the stages in order, up to and including `stop`."""
+def run(func: ProgramT, *, stop: str | None = None, history: list[Step] | None = None,
+        stages: Sequence[Stage] = STAGES) -> ProgramT:
+    """Run the stages in order, up to and including `stop`; on every func of a module."""
     if stop is not None and stop not in [stage.name for stage in stages]:
         raise ValueError(f"no stage named {stop!r}; stages are {', '.join(s.name for s in stages)}")
     for stage in stages:
         start = perf_counter()
-        after = stage.apply(func)
+        after = each_func(func, stage.apply)
         if after is not func:
             verify(after)
         func = after

@@ -210,10 +210,13 @@ class While:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
+    """needed: False where it may go if nobody reads its targets, since another call raises all that it may raise."""
+
     targets: tuple[Var, ...]
     func: str
     args: tuple[Value, ...]
     loc: Location | None = None
+    needed: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -250,13 +253,33 @@ class Func:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Module:
-    """Functions that call each other; `main` is the first."""
+    """Functions that call each other; `main` is the first, and a module can be asked what its main is asked."""
 
     funcs: tuple[Func, ...]
 
     @property
     def main(self) -> Func:
         return self.funcs[0]
+
+    @property
+    def name(self) -> str:
+        return self.main.name
+
+    @property
+    def params(self) -> tuple[Var, ...]:
+        return self.main.params
+
+    @property
+    def body(self) -> Block:
+        return self.main.body
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        return self.main.results
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        return self.main.result_names
 
     def __getitem__(self, name: str) -> Func:
         for func in self.funcs:

@@ -3,7 +3,7 @@
     block     := statement* ("yield" | "return") values
     statement := "check" value name string
                | [targets "="] ( op "(" values ")" ["{" params "}"]
-                               | "call" name "(" values ")"
+                               | "call" name "(" values ")" ["if" "read"]
                                | "if" value ":" block "else" ":" block
                                | "for" bound "in" value ".." value "step" value [carries] ["parallel"] ":" block
                                | "while" [carries] ":" "cond" ":" block "do" ":" block )
@@ -171,7 +171,11 @@ class _Parser(Reader):
             self.at += 1
             callee = self.name_or_text()
             self.expect("(")
-            call = Call(targets, callee, tuple(self.listed(")", self.value)))
+            args = tuple(self.listed(")", self.value))
+            needed = not self.accept("if")
+            if not needed:
+                self.expect("read")
+            call = Call(targets, callee, args, None, needed)
             self.end_line()
             return call
         token = self.peek()

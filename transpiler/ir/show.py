@@ -14,7 +14,8 @@
         yield u
       return y, 0.0:f64[k]
 
-`where` states what is known of a size other than the usual, which is to be at least 2.
+`where` states what is known of a size other than the usual, which is to be at least 2.  `call f(x) if read`
+is a call that may go where nobody reads what it gives.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class _Printer:
                 text = f"{stmt.op.name}({self.values(stmt.args)})" + (f" {{{params}}}" if params else "")
                 yield f"{start if left else pad + '() = '}{text}{at}"
             case Call():
-                yield f"{start}call {_name(stmt.func)}({self.values(stmt.args)}){at}"
+                yield f"{start}call {_name(stmt.func)}({self.values(stmt.args)}){'' if stmt.needed else ' if read'}{at}"
             case Check():
                 yield f"{pad}check {self.value(stmt.pred)} {_name(stmt.kind)} {_text(stmt.message)}{at}"
             case If():

@@ -155,7 +155,7 @@ class Copier:
                 b.stmts.append(Let(self.bind_all(stmt.targets), stmt.op, args, params, stmt.loc))
             case Call():
                 args = tuple(map(self.value, stmt.args))
-                b.stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc))
+                b.stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc, stmt.needed))
             case Check():
                 b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc))
             case If():
@@ -263,7 +263,7 @@ def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
         case Let():
             return Let(stmt.targets, stmt.op, new, stmt.params, stmt.loc)
         case Call():
-            return Call(stmt.targets, stmt.func, new, stmt.loc)
+            return Call(stmt.targets, stmt.func, new, stmt.loc, stmt.needed)
         case Check():
             return Check(new[0], stmt.kind, stmt.message, stmt.loc)
         case If():

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.build import expression_key
-from ..ir.nodes import Block, Check, Func, Let, Value, Var
+from ..ir.nodes import Block, Call, Check, Const, Func, Let, Value, Var
 from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_operands
 
 
@@ -36,6 +36,14 @@ def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, V
                 if known is not None and not any(t.name in sizes for t in stmt.targets):
                     replaced.update(zip(stmt.targets, known, strict=True))
                     continue
+                seen[key] = stmt.targets
+        elif isinstance(stmt, Call):
+            key = ("call", stmt.func, *((repr(a.value), a.type) if isinstance(a, Const) else a for a in stmt.args))
+            known = seen.get(key)
+            if known is not None and not any(t.name in sizes for t in stmt.targets):
+                replaced.update(zip(stmt.targets, known, strict=True))
+                continue
+            if stmt.needed:
                 seen[key] = stmt.targets
         elif isinstance(stmt, Check):
             if ("held", stmt.pred) in seen:

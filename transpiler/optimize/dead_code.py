@@ -51,8 +51,10 @@ def _is_needed(stmt: Stmt, needed: set[object]) -> bool:
     if any(t in needed or t.name in needed for t in stmt.targets):
         return True
     match stmt:
-        case Check() | Call():
+        case Check():
             return True
+        case Call():
+            return stmt.needed
         case Let():
             return not stmt.op.is_pure
         case If() | For() | While():

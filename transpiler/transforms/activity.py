@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
+from ..ir.library import library
 from ..ir.nodes import Call, Check, For, Func, If, Let, Stmt, Value, Var, While
 
 
@@ -29,9 +30,12 @@ def _inexact(values: Iterable[Value]) -> set[Var]:
 def _forward(stmts: Sequence[Stmt], varied: set[Var]) -> None:
     for stmt in stmts:
         match stmt:
-            case Let() | Call():
+            case Let():
                 if not varied.isdisjoint(stmt.args):
                     varied |= _inexact(stmt.targets)
+            case Call():
+                varied |= _inexact(t for t, params in zip(stmt.targets, dependences(stmt), strict=True)
+                                   if any(stmt.args[k] in varied for k in params))
             case Check():
                 pass
             case If():
@@ -54,9 +58,12 @@ def _forward(stmts: Sequence[Stmt], varied: set[Var]) -> None:
 def _backward(stmts: Sequence[Stmt], useful: set[Var]) -> None:
     for stmt in reversed(stmts):
         match stmt:
-            case Let() | Call():
+            case Let():
                 if not useful.isdisjoint(stmt.targets):
                     useful |= _inexact(stmt.args)
+            case Call():
+                useful |= _inexact(stmt.args[k] for t, params in zip(stmt.targets, dependences(stmt), strict=True)
+                                   if t in useful for k in params)
             case Check():
                 pass
             case If():
@@ -74,6 +81,37 @@ def _backward(stmts: Sequence[Stmt], useful: set[Var]) -> None:
                 useful |= _moved(stmt.inits, stmt.carries, useful)
             case _:
                 assert_never(stmt)
+
+
+def dependences(call: Call) -> tuple[frozenset[int], ...]:
+    """For each result of the callee: the numbers of the real or complex params that it depends on.
+
+    Of recursive funcs, the least answer that agrees with itself.
+    """
+    known = library().facts
+    key = ("dependences", call.func)
+    if key not in known:
+        reached = [library().funcs[call.func], *library().reached(library().funcs[call.func])]
+        todo = {func.name: func for func in reached if ("dependences", func.name) not in known}
+        known.update({("dependences", name): (frozenset(),) * len(func.results) for name, func in todo.items()})
+        while True:
+            found = {("dependences", name): _dependences_of(func) for name, func in todo.items()}
+            if all(known[k] == v for k, v in found.items()):
+                break
+            known.update(found)
+    found_now: tuple[frozenset[int], ...] = known[key]
+    return found_now
+
+
+def _dependences_of(func: Func) -> tuple[frozenset[int], ...]:
+    found: list[set[int]] = [set() for _ in func.results]
+    for k, param in enumerate(func.params):
+        if param.type.is_inexact:
+            varied = varied_variables(func, [p is param for p in func.params])
+            for result, params in zip(func.results, found, strict=True):
+                if isinstance(result, Var) and result in varied:
+                    params.add(k)
+    return tuple(map(frozenset, found))
 
 
 def _moved(to: Sequence[Any], source: Sequence[Any], marked: set[Var]) -> set[Var]:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ..errors import error
 from ..ir.build import current, is_plain
-from ..ir.nodes import Call, For, If, Stmt, Value, Var, While
+from ..ir.nodes import For, If, Stmt, Value, Var, While
 
 
 def name_like(value: Value, prefix: str, source: Var) -> Value:
@@ -18,7 +18,6 @@ def name_like(value: Value, prefix: str, source: Var) -> Value:
 
 def unsupported_statement(stmt: Stmt, transform: str) -> NoReturn:
     """Run-time control flow has no rule in this transformation yet."""
-    what = {If: "a branch on a run-time value", For: "a loop with run-time bounds", While: "a while loop",
-            Call: "a call of a recursive function"}[type(stmt)]  # type: ignore[index]
+    what = {If: "a branch on a run-time value", For: "a loop with run-time bounds", While: "a while loop"}[type(stmt)]  # type: ignore[index]
     raise error("E204", f"{transform} of {what} is not supported yet", stmt.loc,
                 help="write it with np.where or whole-array operations", kind=NotImplementedError)

@@ -19,7 +19,8 @@ from ..ir.build import Names, building, const, current, located
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import used_names
 from .activity import varied_variables
-from .common import name_like, unsupported_statement
+from .calls import call_jvp
+from .common import name_like
 from .limits import add_jvp_limits
 
 
@@ -78,9 +79,10 @@ class _Forward:
                 case For() | While():
                     self._loop(stmt)
                 case Call():
-                    if any(a in self.varied for a in stmt.args):
-                        unsupported_statement(stmt, "jvp")
-                    b.stmts.append(stmt)
+                    tangents = call_jvp(stmt, [self.tangents.get(a) if isinstance(a, Var) else None
+                                               for a in stmt.args])
+                    self.tangents.update((t, tangent) for t, tangent in zip(stmt.targets, tangents, strict=True)
+                                         if tangent is not None)
                 case _:
                     assert_never(stmt)
 

@@ -21,6 +21,7 @@ from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
 from ..ir.walk import Copier, all_statements, blocks, reads
 from ..ops.base import Into, Zeros, cotangent_zeros
+from .calls import call_vjp
 from .common import name_like, unsupported_statement
 from .forward_sweep import Saved, counter_of, trip_count
 from .jvp import jvp
@@ -82,6 +83,7 @@ class ReverseSweep:
         self.residuals, self.saved = residuals, saved
         self.copier = Copier()
         self.counters: list[Value] = []
+        self.replayed: set[Var] = set()        # what calls gave whose reverse mode is called
 
     def statements(self, stmts: Sequence[Stmt], adjoints: Adjoints) -> None:
         for stmt in reversed(stmts):
@@ -99,7 +101,11 @@ class ReverseSweep:
                     if self._matters(stmt, adjoints):
                         with located(stmt.loc):
                             self._loop(stmt, adjoints)
-                case While() | Call():
+                case Call():
+                    if self._matters(stmt, adjoints):
+                        with located(stmt.loc):
+                            self._call(stmt, adjoints)
+                case While():
                     if self._matters(stmt, adjoints):
                         unsupported_statement(stmt, "the reverse mode")
                 case _:
@@ -142,6 +148,16 @@ class ReverseSweep:
             else:
                 zeros = Zeros.MASKED if known is Zeros.MASKED else Zeros.PLAIN
             adjoints.add(arg, part, zeros)
+
+    def _call(self, call: Call, adjoints: Adjoints) -> None:
+        cts = [adjoints.take(t) for t in call.targets]
+        wanted = [isinstance(a, Var) and a in self.active for a in call.args]
+        bars = call_vjp(call, tuple(map(self.copier.value, call.args)), cts, wanted)
+        if any(bar is not None for bar in bars):
+            self.replayed.update(call.targets)
+        for arg, bar in zip(call.args, bars, strict=True):
+            if bar is not None and isinstance(arg, Var):
+                adjoints.add(arg, bar, Zeros.MASKED)
 
     # --- blocks ------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,11 @@ from collections.abc import Sequence
 from ..ir.build import Builder, Names, building, const
 from ..ir.nodes import Block, For, Func, If, Value, Var, While
 from ..ir.walk import all_statements, reads, used_names
+from ..ops.base import Zeros
 from ..optimize.dead_code import drop_dead_code
 from ..optimize.hoist import hoist_all
 from .activity import active_variables
+from .calls import without_replayed
 from .common import name_like
 from .counted import count_trips
 from .forward_sweep import ForwardSweep
@@ -33,11 +35,12 @@ from .scopes import Scopes
 
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
-        cotangents: Sequence[Value | None] | None = None) -> Func:
+        cotangents: Sequence[Value | None] | None = None, given: Sequence[bool] | None = None) -> Func:
     """Params: those of `func`, then a cotangent for each result that is real or complex.  Results: those of `func`,
     then the cotangent of each param in `wrt`.
 
     With `cotangents` (constants, or None for zero, one for each real or complex result) there are no extra params.
+    given: which of these results have a cotangent param (others have the cotangent zero).
     """
     if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
@@ -46,32 +49,34 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
     scopes = Scopes(func)
-    residuals = _residuals(func, wrt, active, scopes, cotangents)
+    residuals = _residuals(func, wrt, active, scopes, cotangents, given)
     with building(Names(used_names(func))) as b:
         forward = ForwardSweep(scopes, residuals)
         for stmt in func.body.stmts:
             forward.statement(stmt)
         reverse = ReverseSweep(active, scopes, residuals, forward.saved)
-        extra, bars = _reversed(func, wrt, active, cotangents, reverse, b)
+        extra, bars = _reversed(func, wrt, active, cotangents, given, reverse, b)
     derived = Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
+    derived = without_replayed(derived, reverse.replayed)
     # Rules may emit partials that nobody asks for, of values that nobody saved.
     return drop_dead_code(derived) if scopes.inside else derived
 
 
 def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
-              reverse: ReverseSweep, b: Builder) -> tuple[tuple[Var, ...], list[Value]]:
+              given: Sequence[bool] | None, reverse: ReverseSweep, b: Builder) -> tuple[tuple[Var, ...], list[Value]]:
     """Emit the reverse sweep; the cotangent params and the results."""
     inexact = [r for r in func.results if r.type.is_inexact]
     if cotangents is None:
         names = ["ct"] if len(inexact) == 1 else [f"ct_{k}" for k in range(len(inexact))]
-        cts: list[Value | None] = [b.var(r.type, hint) for r, hint in zip(inexact, names, strict=True)]
+        cts: list[Value | None] = [b.var(r.type, hint) if given is None or given[k] else None
+                                   for k, (r, hint) in enumerate(zip(inexact, names, strict=True))]
         extra = tuple(ct for ct in cts if isinstance(ct, Var))
     else:
         cts, extra = list(cotangents), ()
     adjoints = Adjoints()
     for result, ct in zip(inexact, cts, strict=True):
         if isinstance(result, Var) and result in active and ct is not None:
-            adjoints.add(result, ct, known_zeros(ct))
+            adjoints.add(result, ct, known_zeros(ct) if given is None else Zeros.MASKED)
     reverse.statements(func.body.stmts, adjoints)
     bars: list[Value] = []
     for param, wanted in zip(func.params, wrt, strict=True):
@@ -82,12 +87,13 @@ def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Seq
 
 
 def _residuals(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
-               cotangents: Sequence[Value | None] | None) -> Residuals:
+               cotangents: Sequence[Value | None] | None, given: Sequence[bool] | None) -> Residuals:
     """Rehearse the reverse sweep to learn what it reads of nested blocks, and choose what is saved."""
     if not any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         return Residuals()
     with building(Names(used_names(func))) as b:
-        extra, bars = _reversed(func, wrt, active, cotangents, ReverseSweep(active, scopes), b)
+        extra, bars = _reversed(func, wrt, active, cotangents, given,
+                                ReverseSweep(active, scopes), b)
     rehearsal = drop_dead_code(Func(func.name, (*func.params, *extra), Block(tuple(b.stmts), tuple(bars))))
     read = {v for v in reads(rehearsal.body) if isinstance(v, Var)}
     made = {t for s in all_statements(rehearsal.body) for t in s.targets}

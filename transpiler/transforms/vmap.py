@@ -20,7 +20,6 @@ from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
 from ..ir.walk import Copier, all_statements, blocks, operands, reads, sizes_used, used_names
-from .common import unsupported_statement
 
 
 def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = None) -> Func:
@@ -54,16 +53,12 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
                     if pred in lanes:
                         pred = ops.all(pred, axes=(0,))
                     b.stmts.append(Check(pred, stmt.kind, stmt.message, stmt.loc))
-                case If() | For() | While():
+                case If() | For() | While() | Call():
                     if any(v in lanes for v in map(copier.value, _all_read(stmt))):
                         with located(stmt.loc):
                             _lane_by_lane(stmt, copier, lanes, size)
                     else:
                         copier.statement(stmt)
-                case Call():
-                    if any(copier.value(v) in lanes for v in stmt.args):
-                        unsupported_statement(stmt, "vmap")
-                    copier.statement(stmt)
                 case _:
                     assert_never(stmt)
         values = map(copier.value, func.results)
@@ -128,8 +123,8 @@ def _shape_sizes(func: Func) -> list[str]:
     return [name for p in func.params for d in p.type.shape for name in symbols_of(d)]
 
 
-def _lane_by_lane(stmt: If | For | While, copier: Copier, lanes: set[Var], size: Any) -> None:
-    """A branch or loop on batched values: a loop over lanes around it, each with its own branches and trips."""
+def _lane_by_lane(stmt: If | For | While | Call, copier: Copier, lanes: set[Var], size: Any) -> None:
+    """A branch, loop or call on batched values: a loop over lanes around it, each with its own branches and trips."""
     read = [v for v in _all_read(stmt) if isinstance(v, Var)]
     batched = sorted((v for v in read if copier.value(v) in lanes), key=lambda v: v.name)
     for target in stmt.targets:

@@ -1,0 +1,101 @@
+"""Calls of recursive funcs under the transforms: a callee is derived once, and the call becomes a call of that.
+
+    primal                    forward mode                                  reverse mode
+    y = call f(n, x)          y, t_y = call f_jvp(n, x, t_x)                y = call f(n, x)      (the forward sweep)
+                                                                            d_x = call f_vjp(n, x, ct)
+
+The callee's reverse mode runs its own forward sweep, so what it needs of the call are the call's arguments.  Its
+primal call may then go if nobody reads its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from ..ir.build import current
+from ..ir.library import library
+from ..ir.nodes import Block, Call, Func, Stmt, Value, Var
+from ..ir.walk import blocks, with_blocks
+from .activity import dependences
+
+
+def call_jvp(call: Call, tangents: Sequence[Value | None]) -> list[Value | None]:
+    """Emit the call with its tangents; `tangents` of the arguments, None for zero.  Returns those of the targets."""
+    wrt = tuple(t is not None for t in tangents)
+    moving = [bool(params & {k for k, moves in enumerate(wrt) if moves}) for params in dependences(call)]
+    if not any(moving):
+        current().stmts.append(call)
+        return [None] * len(call.targets)
+    found = tuple(current().var(t.type, f"t_{t.name}") for t, moves in zip(call.targets, moving, strict=True) if moves)
+    given = tuple(t for t in tangents if t is not None)
+    current().stmts.append(Call((*call.targets, *found), _jvp_of(call.func, wrt, tuple(moving)), (*call.args, *given),
+                                call.loc, call.needed))
+    rest = iter(found)
+    return [next(rest) if moves else None for moves in moving]
+
+
+def _jvp_of(name: str, wrt: tuple[bool, ...], moving: tuple[bool, ...]) -> str:
+    from .jvp import jvp
+
+    def make(own: str) -> Func:
+        func = library().funcs[name]
+        made = jvp(func, wrt, name=own)
+        tangents = iter(made.results[len(func.results):])
+        pairs = [(next(tangents), moves) for r, moves in zip(func.results, moving, strict=True) if r.type.is_inexact]
+        return _with_results(made, (*func.results, *(t for t, moves in pairs if moves)))
+
+    return library().derive(("jvp", name, wrt), f"{library().wanted[name]}_jvp", make)
+
+
+def call_vjp(call: Call, args: Sequence[Value], cts: Sequence[Value | None],
+             wanted: Sequence[bool]) -> list[Value | None]:
+    """Emit the call of the callee's reverse mode.
+
+    args: of the call, as they are read now; cts: of its targets, None for zero; wanted: which arguments' cotangents are
+    asked for.  Returns those.
+    """
+    given = tuple(ct is not None for ct in cts)
+    reached = [params for params, has_ct in zip(dependences(call), given, strict=True) if has_ct]
+    wrt = tuple(want and any(k in params for params in reached) for k, want in enumerate(wanted))
+    if not any(wrt):
+        return [None] * len(call.args)
+    bars = tuple(current().var(a.type, f"d_{a.name}" if isinstance(a, Var) else "t")
+                 for a, want in zip(args, wrt, strict=True) if want)
+    current().stmts.append(Call(bars, _vjp_of(call.func, wrt, given), (*args, *(ct for ct in cts if ct is not None)),
+                                call.loc))
+    rest = iter(bars)
+    return [next(rest) if want else None for want in wrt]
+
+
+def _vjp_of(name: str, wrt: tuple[bool, ...], given: tuple[bool, ...]) -> str:
+    from ..optimize.dead_code import drop_dead_code
+    from .vjp import vjp
+
+    def make(own: str) -> Func:
+        func = library().funcs[name]
+        inexact = tuple(has for r, has in zip(func.results, given, strict=True) if r.type.is_inexact)
+        made = vjp(func, wrt, name=own, given=inexact)
+        return drop_dead_code(_with_results(made, made.results[len(func.results):]))
+
+    return library().derive(("vjp", name, wrt, given), f"{library().wanted[name]}_vjp", make)
+
+
+def without_replayed(func: Func, replayed: Collection[Var]) -> Func:
+    """Calls that give one of these may go where nobody reads them: a call of their reverse mode does the same."""
+    if not replayed:
+        return func
+
+    def visit(block: Block) -> Block:
+        return Block(tuple(map(statement, block.stmts)), block.results)
+
+    def statement(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Call):
+            return replace(stmt, needed=False) if any(t in replayed for t in stmt.targets) else stmt
+        return with_blocks(stmt, [visit(b) for b in blocks(stmt)])
+
+    return Func(func.name, func.params, visit(func.body), func.result_names)
+
+
+def _with_results(func: Func, results: tuple[Value, ...]) -> Func:
+    return Func(func.name, func.params, Block(func.body.stmts, results))
