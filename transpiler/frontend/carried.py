@@ -23,6 +23,7 @@ from .differences import (
     put_array,
 )
 from .environment import MISSING, Frame
+from .iteration import Iterator as Items
 from .liveness import stores
 from .merge import (
     Merger,
@@ -155,6 +156,12 @@ def changes_of(loop: Loop, before: State, done: Pass, templates: dict[Place, Tem
             place = (cell_id, None)
             if last["value"] is not begin["value"] or last["known"] is not begin["known"]:
                 found[place] = Slot("array", cell.type, cell.layout)
+            continue
+        if isinstance(cell, Items):
+            if begin != last:
+                raise error("E122", "how far an iterator is would be another thing in every trip of a loop that runs "
+                            "when the function runs", merger.where, kind=NotImplementedError,
+                            help="make a new iterator in each trip, or index what it goes over")
             continue
         is_variable = isinstance(cell, Frame)
         if isinstance(cell, list):

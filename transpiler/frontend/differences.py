@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Iterator as PythonIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from .arms import (
     Jump,
 )
 from .environment import MISSING, Frame
+from .iteration import Iterator
 from .merge import (
     Merger,
 )
@@ -92,7 +94,7 @@ def _nobody(contents: Any) -> Any:
     return [DontCare()] * len(contents) if isinstance(contents, list) else {k: DontCare() for k in contents}
 
 
-def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Sequence[bool]) -> Iterator[Part]:
+def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Sequence[bool]) -> PythonIterator[Part]:
     """The parts of one cell that differ.  leaving: whether nobody sees this side any more."""
     ca, cb = contents
     name = cell_name(merger.it, cell)
@@ -106,6 +108,9 @@ def cell_parts(merger: Merger, cell: Any, contents: tuple[Any, Any], leaving: Se
         yield Part(name, Slot("array", cell.type, cell.layout), values, lambda v: put_array(cell, v),  # type: ignore
                    cell=cell)
         return
+    if isinstance(cell, Iterator):
+        raise error(merger.code, "how far an iterator is would be decided when the function runs", merger.where,
+                    help="make a new iterator in each branch, or index what it goes over")
     if isinstance(cell, list):
         if len(ca) != len(cb):
             raise _differs(merger, "a list has as many elements", merger.where)

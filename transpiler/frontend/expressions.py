@@ -461,7 +461,7 @@ def _comprehension(it: Interpreter, node: Any, frame: Frame) -> Any:
         return _static_set(it, found, node, frame)
     if isinstance(node, gast.GeneratorExp):
         from .iteration import Iterator
-        return Iterator(iter(found))
+        return Iterator(found)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Iterator as PythonIterator
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import error
 from ..ir import dims
-from ..ir.build import current, is_building
 from ..ir.dims import DimExpr, is_dim
 from ..ops.base import RuleError
 from ..ops.spelling import python_type
@@ -22,24 +21,39 @@ if TYPE_CHECKING:
 
 
 MOST_ELEMENTS = 256           # of an array that is taken apart into single values
+ENDED, UNKNOWN = -1, -2       # positions of an iterator that a loop at run time goes over
 
 
 class Iterator:
-    """What `iter`, `zip`, `map` or a generator expression gives: it can be gone over once."""
+    """What `iter`, `zip`, `map` or a generator expression gives: it can be gone over once.
 
-    def __init__(self, items: PythonIterator[Any]) -> None:
-        self.items = items
-        self.home = current() if is_building() else None      # the block in which `next` may be asked
+    How far it is is a part of the state that branches and loops start from, so it remembers what it gave.
+    """
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.given: list[Any] = items if isinstance(items, list) else []
+        self.source = iter(()) if isinstance(items, list) else iter(items)
+        self.position = 0
 
     def __iter__(self) -> PythonIterator[Any]:
-        return self.items
+        return self
 
     def __next__(self) -> Any:
-        return next(self.items)
+        if self.position == UNKNOWN:
+            raise RuleError("how far this iterator is was decided at run time, by a loop that may have left it early",
+                            code="E110", kind=NotImplementedError, help="make a new one, or index what it goes over")
+        found = self._at(self.position)
+        self.position += 1
+        return found
+
+    def _at(self, position: int) -> Any:
+        if position == len(self.given):
+            self.given.append(next(self.source))
+        return self.given[position]
 
     def held(self) -> tuple[Any, ...]:
         """Values that are known to be inside."""
-        return ()
+        return tuple(self.given)
 
 
 class Sequence(Iterator):
@@ -49,14 +63,18 @@ class Sequence(Iterator):
     """
 
     def __init__(self, it: Interpreter, length: Any, item: Callable[[Any], Any], held: tuple[Any, ...]) -> None:
+        super().__init__([])
         self.it, self.length, self.item, self._held = it, length, item, held
-        self.is_fresh = True
-        super().__init__(self._one_by_one())
 
-    def _one_by_one(self) -> PythonIterator[Any]:
-        self.is_fresh = False
-        for k in range(known_length(self.it, self.length)):
-            yield self.item(k)
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing was taken from it."""
+        return self.position == 0
+
+    def _at(self, position: int) -> Any:
+        if position == ENDED or position >= known_length(self.it, self.length):
+            raise StopIteration
+        return self.item(position)
 
     def held(self) -> tuple[Any, ...]:
         return self._held
@@ -81,8 +99,9 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
         from .errors import shape_depends_on_values
         raise shape_depends_on_values(value.loc)
     if isinstance(value, Sequence) and value.is_fresh:
-        value.is_fresh = False
-        return [value.item(k) for k in range(known_length(it, value.length))]
+        found = [value.item(k) for k in range(known_length(it, value.length))]
+        value.position = ENDED
+        return found
     if is_object(value):
         return _object_items(it, value)
     if is_scalar(value) or python_type(value) is not None:

@@ -104,6 +104,16 @@ def _step(node: Any, flow: _Flow) -> None:
             _read(flow, node.test)
             _add(flow, _flow(node.body))
             _add(flow, _flow(node.orelse))
+        case gast.Match():
+            _read(flow, node.subject)
+            for case in node.cases:
+                inner = _Flow(set(), set(flow.bound) | captured(case.pattern))
+                _read(inner, case.pattern, case.guard)
+                for part in case.body:
+                    _step(part, inner)
+                    if inner.ends:
+                        break
+                _add(flow, inner)
         case gast.Return():
             _read(flow, node.value)
             flow.ends = True
@@ -117,6 +127,12 @@ def _step(node: Any, flow: _Flow) -> None:
             flow.ends = inner.ends
         case _:
             _read(flow, node)
+
+
+def captured(pattern: Any) -> set[str]:
+    """Names that a pattern binds."""
+    found = {part.name for part in gast.walk(pattern) if isinstance(part, (gast.MatchAs, gast.MatchStar)) and part.name}
+    return found | {part.rest for part in gast.walk(pattern) if isinstance(part, gast.MatchMapping) and part.rest}
 
 
 def _bind(target: Any, flow: _Flow) -> None:
@@ -188,6 +204,13 @@ def _after(body: Sequence[Any], after: frozenset[str], jumps: dict[str, frozense
                         | frozenset(loads(node.test)))
             case gast.For() | gast.While():
                 live = _loop(node, live, jumps, table)
+            case gast.Match():
+                otherwise = live
+                for case in reversed(node.cases):
+                    inside = _after(case.body, live, jumps, table)
+                    guard = frozenset() if case.guard is None else frozenset(loads(case.guard))
+                    otherwise |= (inside | guard) - captured(case.pattern) | frozenset(loads(case.pattern))
+                live = otherwise | frozenset(loads(node.subject))
             case gast.With():
                 live = _after(node.body, live, jumps, table).union(*(loads(i.context_expr) for i in node.items))
             case gast.Try():

@@ -93,7 +93,7 @@ def _zip(it: Interpreter, *values: Any, strict: bool = False) -> Any:
     if lazy is not None:
         return lazy
     columns = [_elements(it, v) for v in values]
-    return Iterator(iter(it.native(lambda: list(zip(*columns, strict=strict)))))
+    return Iterator(it.native(lambda: list(zip(*columns, strict=strict))))
 
 
 def _elements(it: Interpreter, value: Any) -> Any:
@@ -107,7 +107,7 @@ def _enumerate(it: Interpreter, value: Any, start: Any = 0) -> Any:
     lazy = lazily_enumerated(it, value, start)
     if lazy is not None:
         return lazy
-    return Iterator(iter(list(enumerate(iterate(it, value), it.static_int(start, "the start of `enumerate`")))))
+    return Iterator(list(enumerate(iterate(it, value), it.static_int(start, "the start of `enumerate`"))))
 
 
 @means(reversed)
@@ -118,34 +118,30 @@ def _reversed(it: Interpreter, value: Any) -> Any:
     lazy = lazily_reversed(it, value)
     if lazy is not None:
         return lazy
-    return Iterator(iter(iterate(it, value)[::-1]))
+    return Iterator(iterate(it, value)[::-1])
 
 
 @means(map)
 def _map(it: Interpreter, function: Any, *values: Any) -> Any:
-    return Iterator(iter([it.call(function, args, {}) for args in zip(*(iterate(it, v) for v in values))]))
+    return Iterator([it.call(function, args, {}) for args in zip(*(iterate(it, v) for v in values))])
 
 
 @means(filter)
 def _filter(it: Interpreter, function: Any, values: Any) -> Any:
     keep = [v for v in iterate(it, values)
             if truth(it, v if function is None else it.call(function, (v,), {}), "the test of `filter`")]
-    return Iterator(iter(keep))
+    return Iterator(keep)
 
 
 @means(iter)
 def _iter(it: Interpreter, value: Any) -> Any:
-    return value if isinstance(value, Iterator) else Iterator(iter(iterate(it, value)))
+    return value if isinstance(value, Iterator) else Iterator(list(iterate(it, value)))
 
 
 @means(next)
 def _next(it: Interpreter, iterator: Any, *default: Any) -> Any:
     if not hasattr(iterator, "__next__"):
         raise RuleError(f"{type_of(iterator).__name__!r} object is not an iterator", kind=TypeError, code="E312")
-    if getattr(iterator, "home", None) is not current() and current().outer is not None:
-        raise RuleError("next() of an iterator that was made outside of this branch or loop: how far it is would "
-                        "depend on the run", code="E110", kind=NotImplementedError,
-                        help="loop over it with `for`, or index it")
     return it.native(next, iterator, *default)
 
 

@@ -117,14 +117,14 @@ def _copy(it: Interpreter, value: Any) -> Any:
 def natively_on_containers(it: Interpreter, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`itertools`: they move elements about and do not look at them; those that call back are refused."""
     if function is itertools.accumulate:
-        return Iterator(iter(_accumulated(it, *args, **kwargs)))
+        return Iterator(_accumulated(it, *args, **kwargs))
     if function is itertools.starmap:
-        return Iterator(iter([it.call(args[0], tuple(iterate(it, a)), {}) for a in iterate(it, args[1])]))
+        return Iterator([it.call(args[0], tuple(iterate(it, a)), {}) for a in iterate(it, args[1])])
     if function.__name__ in ("filterfalse", "takewhile", "dropwhile", "groupby"):
         raise RuleError(f"itertools.{function.__name__} is not supported", code="E202", kind=NotImplementedError,
                         help="write it as a comprehension or a loop")
     plain = [iterate(it, a) if isinstance(a, (ArrayRef, DimRange)) else a for a in args]
-    return Iterator(iter(it.native(function, *plain, **kwargs)))
+    return Iterator(it.native(function, *plain, **kwargs))
 
 
 def _accumulated(it: Interpreter, values: Any, func: Any = None, *, initial: Any = None) -> list[Any]:

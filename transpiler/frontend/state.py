@@ -1,13 +1,14 @@
 """All that running code can change while a function is interpreted, so that both arms of a branch start alike.
 
 A *cell* is a thing with changeable contents: a frame (its variables), a list, a dict, a set, an Instance (its fields),
-or an array (its current version).  A `State` has the contents of all cells that the running functions can reach.
+an iterator (how far it is) or an array (its current version).  A `State` has the contents of all cells that the running functions can reach.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from collections.abc import Iterator as PythonIterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import build
 from ..ir.build import Builder
 from .environment import Frame
+from .iteration import Iterator
 from .values import (
     ArrayMethod,
     ArrayRef,
@@ -68,7 +70,7 @@ def _walk(state: State, roots: list[Any], counting: bool) -> None:
                 state.cells[id(root)] = (root, contents_of(root))
                 pending.extend(other for other, _ in root.depends)
             continue
-        if isinstance(x, (list, dict, set, Instance)):
+        if isinstance(x, (list, dict, set, Instance, Iterator)):
             if counting:
                 state.references[id(x)] = state.references.get(id(x), 0) + 1
         elif isinstance(x, tuple):
@@ -81,13 +83,13 @@ def _walk(state: State, roots: list[Any], counting: bool) -> None:
             continue
         contents = contents_of(x)
         state.cells[id(x)] = (x, contents)
-        pending.extend(contents if isinstance(contents, list) else contents.values())
+        pending.extend(contents if isinstance(contents, list) else x.held() if isinstance(x, Iterator) else
+                       contents.values())
         if isinstance(x, Frame) and x.parent is not None:
             pending.append(x.parent)
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
-    from .iteration import Iterator as Items
     match x:
         case Maybe():
             return (x.value,)
@@ -101,8 +103,6 @@ def _parts(x: Any) -> tuple[Any, ...]:
             return (x.fun, *x.args, *x.kwargs.values())
         case ArrayMethod() | Super():
             return (x.receiver,)
-        case Items():
-            return x.held()
     return ()
 
 
@@ -115,6 +115,8 @@ def contents_of(cell: Any) -> Any:
             return dict(cell.variables)
         case Instance():
             return dict(cell.fields)
+        case Iterator():
+            return {"position": cell.position}
         case set():
             return dict.fromkeys(cell, True)
     return list(cell) if isinstance(cell, list) else dict(cell)
@@ -129,6 +131,8 @@ def put(cell: Any, contents: Any) -> None:
             cell.variables = dict(contents)
         case Instance():
             cell.fields = dict(contents)
+        case Iterator():
+            cell.position = contents["position"]
         case list():
             cell[:] = contents
         case _:
@@ -150,6 +154,8 @@ def same_contents(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(x is y for x, y in zip(a, b))
     if a.keys() == {"value", "known", "recipe", "version"} and b.keys() == a.keys():
         return a["value"] is b["value"] and a["known"] is b["known"] and a["recipe"] is b["recipe"]
+    if a.keys() == b.keys() == {"position"}:
+        return bool(a["position"] == b["position"])
     return a.keys() == b.keys() and all(a[k] is b[k] for k in a)
 
 
@@ -162,7 +168,7 @@ def next_version() -> int:
 
 
 @contextmanager
-def resumed(builder: Builder) -> Iterator[Builder]:
+def resumed(builder: Builder) -> PythonIterator[Builder]:
     """Go on building a block."""
     token = build._current.set(builder)
     try:

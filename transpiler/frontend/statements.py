@@ -37,7 +37,7 @@ from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, load_name, make_closure
 from .grown import grow_lists
 from .guards import Access
-from .iteration import iterate, lazily
+from .iteration import ENDED, UNKNOWN, Iterator, iterate, lazily
 from .loops import (
     after_trip,
     rolled_or_unrolled,
@@ -90,7 +90,7 @@ def execute(it: Interpreter, node: Any, frame: Frame, *rest: list[Any]) -> Outco
 
 def _word(node: Any) -> str:
     return {"ClassDef": "class", "AsyncFunctionDef": "async def", "AsyncFor": "async for", "AsyncWith": "async with",
-            "TryStar": "except*", "Match": "match"}.get(type(node).__name__, type(node).__name__.lower())
+            "TryStar": "except*"}.get(type(node).__name__, type(node).__name__.lower())
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -319,11 +319,29 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
         return _unrolled(it, node, frame, lazily(it, values))
     if trips.count == 0:
         return execute_block(it, node.orelse, frame)
+
+    def rolled() -> Outcome:
+        if isinstance(values, Iterator):
+            values.position = UNKNOWN
+        outcome = run_loop(Loop(it, node, frame, trips))
+        if isinstance(values, Iterator) and not may_leave(node):
+            values.position = ENDED
+        return outcome
+
+    def unrolled() -> Outcome:
+        if isinstance(values, Iterator):
+            values.position = 0
+        return _unrolled(it, node, frame, lazily(it, values))
+
     return rolled_or_unrolled(
-        it, frame, trips.count is not None and trips.count <= MOST_TRIED,
-        lambda: run_loop(Loop(it, node, frame, trips)), lambda: _unrolled(it, node, frame, lazily(it, values)),
+        it, frame, trips.count is not None and trips.count <= MOST_TRIED, rolled, unrolled,
         lambda code: can_unroll(it, trips, code),
         None if trips.count is not None and trips.count <= FEW_TRIPS else lambda: grow_lists(it, frame, node, trips))
+
+
+def may_leave(loop: Any) -> bool:
+    """Whether a loop may end before its last trip."""
+    return any(isinstance(part, (gast.Break, gast.Return)) for stmt in loop.body for part in gast.walk(stmt))
 
 
 def _unrolled(it: Interpreter, node: gast.For, frame: Frame, values: Any) -> Outcome:
@@ -376,6 +394,11 @@ def _unrolled_while(it: Interpreter, node: gast.While, frame: Frame, test: Calla
             return after_trip(it, outcome, frame, lambda: _unrolled_while(it, node, frame, test))
         if outcome is not None and outcome is not CONTINUE:
             return outcome
+
+
+def _match(it: Interpreter, node: gast.Match, frame: Frame) -> Outcome:
+    from .patterns import execute_match
+    return execute_match(it, node, frame)
 
 
 def _break(it: Interpreter, node: gast.Break, frame: Frame) -> Jump:
@@ -537,5 +560,5 @@ HANDLERS: dict[type, Callable[..., Any]] = {
     gast.Delete: _delete, gast.Return: _return, gast.If: execute_if, gast.For: _for, gast.While: _while,
     gast.Break: _break, gast.Continue: _continue, gast.Pass: _pass, gast.Global: _pass, gast.Nonlocal: _pass,
     gast.Assert: _assert, gast.Raise: _raise, gast.Try: _try, gast.With: _with, gast.FunctionDef: _function,
-    gast.AsyncFunctionDef: _function, gast.Import: _import, gast.ImportFrom: _import_from,
+    gast.AsyncFunctionDef: _function, gast.Import: _import, gast.ImportFrom: _import_from, gast.Match: _match,
 }

@@ -170,7 +170,7 @@ def parts_of(x: Any) -> tuple[tuple[Any, ...], list[Any]]:
 def make_group(template: Group, parts: list[Any]) -> Any:
     match template.kind:
         case "tuple":
-            return template.cls._make(parts) if hasattr(template.cls, "make_group") else tuple(parts)
+            return template.cls._make(parts) if hasattr(template.cls, "_make") else tuple(parts)
         case "list":
             return parts
         case "dict":
