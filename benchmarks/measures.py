@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -254,8 +253,3 @@ def kernels(effort: Effort) -> list[Row]:
 Measure = Callable[[Effort], list[Row]]
 MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "lengths": lengths, "first": first_calls,
                                 "warm": warm_calls, "kernels": kernels}
-
-
-def timed(measure: Measure, effort: Effort) -> tuple[list[Row], float]:
-    start = perf_counter()
-    return measure(effort), perf_counter() - start

@@ -2,6 +2,7 @@
 
     python benchmarks/run.py                      # everything, some minutes
     python benchmarks/run.py overhead warm        # only these
+    python benchmarks/run.py loops --only cholesky,lu
     python benchmarks/run.py --quick              # does it run at all: figures mean little
     python benchmarks/run.py --json FILE          # the rows, for machines
 
@@ -26,7 +27,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from measures import FULL, MEASURES, QUICK, SECONDS, Row, timed
+from loops import compare, table
+from loops.scaling import measure_scaling
+from measures import FULL, MEASURES, QUICK, SECONDS, Row
 from rich.console import Console
 from rich.text import Text
 
@@ -75,6 +78,25 @@ def progress(console: Console, what: str) -> Iterator[None]:
         yield
 
 
+LOOPS, GROWTH = "loops", "growth"
+NAMES = [*MEASURES, LOOPS, GROWTH]
+
+
+def measured(name: str, console: Console, options: argparse.Namespace) -> list[Row]:
+    """The rows of one measure, which has been printed."""
+    if name == LOOPS:
+        found = []
+        for kernel in options.only or compare.KERNELS:
+            with progress(console, f"{name}: {kernel}, {len(found) + 1} of {len(options.only or compare.KERNELS)}"):
+                found += compare.measure_all([kernel], 0.1 if options.quick else 1.0, options.quick)
+        table.show(console, found)
+        return table.rows(found)
+    with progress(console, name):
+        rows = measure_scaling(options.quick) if name == GROWTH else MEASURES[name](QUICK if options.quick else FULL)
+    show(console, rows)
+    return rows
+
+
 def machine() -> dict[str, Any]:
     """What the figures depend on."""
     load = os.getloadavg() if hasattr(os, "getloadavg") else (float("nan"),) * 3
@@ -85,14 +107,16 @@ def machine() -> dict[str, Any]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}")
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--quick", action="store_true", help="little of everything, to see that it runs")
     parser.add_argument("--json", metavar="FILE", help="write the rows there, too; - for standard output alone")
+    parser.add_argument("--only", metavar="KERNELS", type=lambda text: text.split(","), default=[],
+                        help="of the loops, these alone, with commas")
     parser.add_argument("--strict", action="store_true", help="exit status 1 where a bar is missed")
     options = parser.parse_args()
-    unknown = set(options.measures) - set(MEASURES)
-    if unknown:
-        parser.error(f"no measure {', '.join(sorted(unknown))}; there are {', '.join(MEASURES)}")
+    for what, given, known in (("measure", options.measures, NAMES), ("kernel", options.only, compare.KERNELS)):
+        if unknown := set(given) - set(known):
+            parser.error(f"no {what} {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
     console = Console(file=sys.stderr if options.json == "-" else None, highlight=False, soft_wrap=True)
@@ -100,12 +124,8 @@ def main() -> int:
     if options.json != "-":
         print(", ".join(f"{k} {v}" for k, v in about.items()) + "\n", flush=True)
     rows: list[Row] = []
-    for name in options.measures or MEASURES:
-        with progress(console, name):
-            found, _ = timed(MEASURES[name], QUICK if options.quick else FULL)
-        rows += found
-        if options.json != "-":
-            show(console, found)
+    for name in options.measures or NAMES:
+        rows += measured(name, console, options)
     missed = [row for row in rows if row.ok is False]
     if options.json:
         text = json.dumps({"machine": about, "rows": [asdict(row) | {"ratio": row.ratio} for row in rows]}, indent=1)

@@ -40,6 +40,15 @@ def test_first_calls_in_new_processes(tmp_path):
     assert {row["group"] for row in rows} == {"first call, warm cache"}
 
 
+@pytest.mark.slow
+def test_growth_of_lines(tmp_path):
+    """What the machine's load cannot change: the generated text does not grow with the trips of a loop."""
+    run(tmp_path, "growth", "--json", str(tmp_path / "rows.json"))
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    lines = [row for row in rows if "generated lines" in row["measure"]]
+    assert len(lines) == 2 and all(row["ok"] for row in lines)
+
+
 def test_unknown_measures_are_named(tmp_path):
     done = subprocess.run([sys.executable, str(RUN), "wrong"], capture_output=True, text=True)
     assert done.returncode == 2
