@@ -16,7 +16,7 @@ from typing import Any
 
 from gradsmith.transpiler import pipeline
 from gradsmith.transpiler.emit.names import RESERVED
-from gradsmith.transpiler.emit.python import Guard, emit
+from gradsmith.transpiler.emit.python import Emitted, Guard, emit_lines
 from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, error, error_of
 from gradsmith.transpiler.frontend.guards import Capture, ShapeGuard
 from gradsmith.transpiler.frontend.trace import Trace, trace
@@ -85,18 +85,20 @@ class Traced:
         return sorted(pairs, key=lambda pair: not pair[0].type.shape)
 
 
-def traced(request: Request, *, low: int | None = None) -> Traced:
-    """Trace a request.  Sizes are at least `low`; without it, they are anything, or at least 2 where that fails."""
+def traced(request: Request, *, low: int | None = None, reporting: bool = False) -> Traced:
+    """Trace a request.  Sizes are at least `low`; without it, they are anything, or at least 2 where that fails.
+    reporting: the trace comes with a report of what transforms did."""
     if low is None:
         try:
-            return traced(request, low=0)
+            return traced(request, low=0, reporting=reporting)
         except TranspileError:
-            return traced(request, low=2)
+            return traced(request, low=2, reporting=reporting)
     names = names_for(request.function, len(request.specs))
     arguments = arguments_for(request.specs, names, low)
     try:
         applied = apply_chain(request.function, request.chain, arguments, names)
-        return Traced(request, applied, trace(applied.callable, applied.arguments, name=request.name))
+        return Traced(request, applied, trace(applied.callable, applied.arguments, name=request.name,
+                                              reporting=reporting))
     except TranspileError as fault:
         raise error_of(map(_told_here, fault.problems)) from fault
 
@@ -123,27 +125,42 @@ def without_places_in(block: Block, folder: str) -> Block:
 
 def generate(request: Request) -> str:
     """The module's text.  TranspileError for code that cannot be transpiled or written."""
+    return composed(request).text
+
+
+@dataclass(frozen=True)
+class Composed:
+    """text: the module's; `emitted` is what it was before checks, defaults and containers were put around it."""
+
+    found: Traced
+    emitted: Emitted
+    text: str
+
+
+def composed(request: Request, *, reporting: bool = False) -> Composed:
+    """The module with what it was made of.  TranspileError for code that cannot be transpiled or written."""
     try:
-        return written(traced(request, low=0))
+        return _composed(traced(request, low=0, reporting=reporting))
     except TranspileError:
-        return written(traced(request, low=2))
+        return _composed(traced(request, low=2, reporting=reporting))
 
 
-def written(found: Traced) -> str:
-    """The module's text for a trace."""
+def _composed(found: Traced) -> Composed:
     request = found.request
     stages = pipeline.PARALLEL_STAGES if request.parallel else pipeline.STAGES
+    if found.trace.report is not None:
+        stages = pipeline.reporting(stages, found.trace.report)
     func = pipeline.run(found.func, stages=stages)
     entry = Entry(found.trace, found.applied, func, found.captures, request.name, described(func))
     try:
-        text = emit(func, name=entry.compiled_name, doc=_header(found, func), guards=size_guards(func, found.trace,
-                    request.name), parallel=request.parallel, standalone=request.standalone)
+        emitted = emit_lines(func, name=entry.compiled_name, doc=_header(found, func), guards=size_guards(
+            func, found.trace, request.name), parallel=request.parallel, standalone=request.standalone)
     except RuleError as problem:
         code = "E207" if request.standalone else problem.code
         raise error(code, problem.message, help=problem.help, kind=problem.kind) from None
-    if request.name in _imported(text) or f"\ndef {entry.compiled_name}(" not in text:
+    if request.name in _imported(emitted.text) or f"\ndef {entry.compiled_name}(" not in emitted.text:
         raise _taken(request.name)
-    return finished_text(text, entry)
+    return Composed(found, emitted, finished_text(emitted.text, entry))
 
 
 def _imported(text: str) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from . import build, cache, check, doctor, explain, ops, show
+from . import annotate, build, cache, check, doctor, explain, ops, show
 
 
 class Commands(TyperGroup):
@@ -63,7 +63,7 @@ def options(
     """Write, show and check derivatives of Python and NumPy functions."""
 
 
-for command in (build, show, check, ops, explain, doctor):
+for command in (build, show, annotate, check, ops, explain, doctor):
     app.command(name=command.__name__.rpartition(".")[2])(command.command)
 app.add_typer(cache.app, name="cache")
 

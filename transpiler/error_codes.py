@@ -322,6 +322,9 @@ than their tolerance: at a kink of the function that is to be expected, elsewher
 _code("E512", "An unknown error code", KeyError, """
 There is no page for this code; `gradsmith explain` without a code lists all that there are.
 """)
+_code("E513", "An unknown format", ValueError, """
+`gradsmith annotate --format` is `text` or `html`.
+""")
 
 # --- E6xx: caches and run time -----------------------------------------------------------------------------------
 

@@ -43,7 +43,9 @@ class SourceText:
 @dataclass(frozen=True, slots=True)
 class Location:
     """A span of the user's text. Lines count from 1, columns are characters and count from 0, as in `ast`; the end
-    is exclusive. Its text is looked up only when it is drawn: in `source`, or else in the file."""
+    is exclusive. Its text is looked up only when it is drawn: in `source`, or else in the file.
+
+    part: what transforms made of the line, innermost first, where someone asked for a report: `("reverse",)`."""
 
     file: str
     line: int
@@ -51,6 +53,7 @@ class Location:
     end_line: int
     end_column: int
     source: SourceText | None = field(default=None, repr=False, compare=False)
+    part: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def source_line(self) -> str | None:

@@ -9,10 +9,10 @@ stage, `history=` collects what each stage made; `gradsmith show --at STAGE` pri
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from .ir.library import Program, each_func
 from .ir.nodes import Func, Module
@@ -23,6 +23,7 @@ from .optimize.dead_code import drop_dead_code
 from .optimize.hoist import hoist_all
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
+from .report import Report
 from .stack import deep_stack
 
 
@@ -62,6 +63,12 @@ PARALLEL_STAGES = tuple(
     for stage in STAGES)
 ProgramT = TypeVar("ProgramT", Func, Module, Program)
 NAMES = tuple(stage.name for stage in STAGES)
+
+
+def reporting(stages: Sequence[Stage], report: Report) -> tuple[Stage, ...]:
+    """The stages, with lowering telling `report` what it does."""
+    return tuple(replace(stage, apply=partial(cast(Callable[..., Func], stage.apply), report=report))
+                 if stage.name == "lower" else stage for stage in stages)
 
 
 @dataclass

@@ -66,6 +66,23 @@ def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d:
 
     RuleError: the IR has not been lowered, or the standalone text would need a kernel that NumPy lacks.
     """
+    return emit_lines(func, name=name, doc=doc, zero_d=zero_d, guards=guards, imports=imports, options=options,
+                      **choices).text
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """text: the module's.  functions: for each function of the text, the number of its first line below its `def`,
+    counted from 1, its lines from there on, and how its values are written."""
+
+    text: str
+    functions: tuple[tuple[int, tuple[Line, ...], Plan, Storage], ...]
+
+
+def emit_lines(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d: Sequence[str] = (),
+               guards: Sequence[Guard] = (), imports: Sequence[str] = (), options: Options | None = None,
+               **choices: object) -> Emitted:
+    """As `emit`, with the statements that each line of the text comes from."""
     options = options or Options(**choices)  # type: ignore[arg-type]
     funcs = func.funcs if isinstance(func, Module) else (func,)
     functions = _function_names(funcs, name)
@@ -76,18 +93,21 @@ def emit(func: Func | Module, *, name: str | None = None, doc: str = "", zero_d:
         if called.isdisjoint(functions.values()):
             break
         functions = {key: f"{text}_" if text in called else text for key, text in functions.items()}
-    texts, kernels = [], set[str]()
-    for one in written:
-        text = one.text()
-        texts.append(text.source)
-        kernels |= text.kernels
-    body = "\n\n\n".join(texts)
+    texts = [one.text() for one in written]
+    kernels = set[str]().union(*(text.kernels for text in texts))
+    body = "\n\n\n".join(text.source for text in texts)
     if options.quick and not options.standalone:
         body, allocations = _own_allocations(body)
         kernels |= allocations
     header = [f'"""{doc.strip()}\n"""' if "\n" in doc.strip() else f'"""{doc.strip()}"""', ""] if doc.strip() else []
     lines = _imports(body, kernels, options, imports)
-    return "\n".join([*header, *lines, *(["", ""] if lines else []), body, ""])
+    before = "\n".join([*header, *lines, *(["", ""] if lines else []), ""])
+    starts, at = [], before.count("\n") + 1
+    for text in texts:
+        starts.append(at + text.head)
+        at += text.source.count("\n") + 3
+    return Emitted(before + body + "\n", tuple(
+        (start, text.lines, one.plan, one.storage) for start, text, one in zip(starts, texts, written)))
 
 
 def _own_allocations(body: str) -> tuple[str, set[str]]:
@@ -125,6 +145,8 @@ def _imports(body: str, kernels: set[str], options: Options, more: Sequence[str]
 class _Text:
     source: str
     kernels: set[str]
+    head: int
+    lines: tuple[Line, ...]
 
 
 class _Function:
@@ -197,7 +219,8 @@ class _Function:
         head = [] if self.options.decorator is False else [self._decorator()]
         head.append(f"def {self.functions[self.func.name]}({params}):")
         kernels = set() if self.options.standalone else self.kernels
-        return _Text("\n".join([*head, *(line.render(self.options.comments) for line in writer.lines)]), kernels)
+        source = "\n".join([*head, *(line.render(self.options.comments) for line in writer.lines)])
+        return _Text(source, kernels, len(head), tuple(writer.lines))
 
     def _guard(self, writer: Writer, condition: str) -> None:
         """`if not (...):`, a long conjunction on several lines."""

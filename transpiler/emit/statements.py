@@ -33,9 +33,12 @@ CHUNKS = 64         # of a parallel sum: enough for many threads, few enough to 
 
 @dataclass(frozen=True)
 class Line:
+    """stmts: what the line computes, beside what is written inside it; of a header, its loop."""
+
     depth: int
     text: str
     loc: Location | None = None
+    stmts: tuple[Stmt, ...] = ()
 
     def render(self, comments: bool) -> str:
         text = INDENT * self.depth + self.text
@@ -46,11 +49,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Assignment:
-    """`value` read anew for `name`; loc: of what it computes."""
+    """`value` read anew for `name`; loc, stmts: of what it computes."""
 
     name: str
     value: ast.expr
     loc: Location | None
+    stmts: tuple[Stmt, ...] = ()
 
 
 class Writer:
@@ -65,15 +69,17 @@ class Writer:
         self.functions = functions
         self.lines: list[Line] = []
         self.depth = 1
+        self.writing: tuple[Stmt, ...] = ()         # what the next line is of
 
     def line(self, text: str, loc: Location | None = None) -> None:
-        self.lines.append(Line(self.depth, text, loc))
+        self.lines.append(Line(self.depth, text, loc, self.writing))
 
     def function(self, func: Func) -> None:
         self.block(func.body)
         results = [self._taken(None, "return", k, result) for k, result in enumerate(func.results)]
         loc = self._loc(func.results[0]) if len(results) == 1 else None
         text = _tuple_text([ast.unparse(result) for result in results])
+        self.writing = tuple(s for result in func.results for s in self._inside(result))
         self.line(f"return {text}", loc if any(map(computes, results)) else None)
 
     def block(self, block: Block) -> None:
@@ -88,6 +94,7 @@ class Writer:
         self.depth -= 1
 
     def statement(self, stmt: Stmt) -> None:
+        self.writing = (stmt,)
         match stmt:
             case Let():
                 self.let(stmt)
@@ -192,7 +199,10 @@ class Writer:
         for k in numbers:
             name, value = self.naming.of(targets[k]), self._taken(stmt, which, k, values[k])
             if not (isinstance(value, ast.Name) and value.id == name):
-                pending.append(Assignment(name, value, self._loc(values[k])))
+                pending.append(Assignment(name, value, self._loc(values[k]), self._inside(values[k])))
+        self._assign_all(pending, (stmt,))
+
+    def _assign_all(self, pending: list[Assignment], around: tuple[Stmt, ...]) -> None:
         while pending:
             ready = next((a for a in pending if not any(
                 a.name in names_in(b.value) for b in pending if b is not a)), None)
@@ -200,10 +210,17 @@ class Writer:
                 names = ", ".join(a.name for a in pending)
                 text = ", ".join(ast.unparse(a.value) for a in pending)
                 loc = next((a.loc for a in pending if a.loc is not None and computes(a.value)), None)
+                self.writing = tuple(s for a in pending for s in a.stmts) or around
                 self.line(f"{names} = {text}", loc)
                 return
+            self.writing = ready.stmts or around
             self.assign(ready.name, ready.value, ready.loc)
             pending.remove(ready)
+
+    def _inside(self, value: Value) -> tuple[Stmt, ...]:
+        """The statement of a value that is written where it is used."""
+        value = self.plan.value(value)
+        return (self.plan.definition[value],) if isinstance(value, Var) and value in self.plan.inlined else ()
 
     def _loc(self, value: Value) -> Location | None:
         """Where the user wrote what the value's expression computes: the outermost part that has a line."""
@@ -233,6 +250,7 @@ class Writer:
             return
         if not then:
             pred, then, orelse = _negated(pred), orelse, []
+        self.writing = (stmt,)
         self.line(f"if {ast.unparse(pred)}:")
         self.lines += then
         if orelse:
@@ -266,6 +284,7 @@ class Writer:
         self.hand_on(loop, "after", loop.targets, owners, changing)
 
     def _counted(self, loop: For, kind: str, bounds: list[ast.expr]) -> None:
+        self.writing = (loop,)
         self.line(f"for {self.naming.of(loop.index)} in {kind}({', '.join(map(ast.unparse, bounds))}):")
         self.depth += 1
         self.block(loop.body)
@@ -298,6 +317,7 @@ class Writer:
         self.hand_on(loop, "init", loop.carries, loop.inits, changing)
         simple = all(s in self.plan.dead or (s.targets and s.targets[0] in self.plan.inlined) for s in loop.cond.stmts)
         pred = self.expressions.value(loop.cond.results[0])
+        self.writing = (loop,)
         if simple:
             self.line(f"while {ast.unparse(pred)}:", self._loc(loop.cond.results[0]) if computes(pred) else None)
             self.depth += 1

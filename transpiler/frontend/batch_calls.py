@@ -15,6 +15,7 @@ from ..ir.nodes import Func, Value, Var
 from ..ir.types import Type
 from ..ir.walk import inline
 from ..ops.spelling import as_value, axis_of
+from ..report import Report
 from ..transforms.jvp import jvp
 from ..transforms.vjp import vjp
 from ..transforms.vmap import vmap
@@ -61,7 +62,7 @@ def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
                         kind=ValueError)
     func, out, outer = interpreter.subtrace(value.fun, inner_args[:-1], inner_args[-1])
     interpreter.at(loc)
-    mapped = vmap(func, (*flags, *[False] * len(outer)), size)
+    mapped = vmap(func, (*flags, *[False] * len(outer)), size, report=interpreter.report)
     results = list(inline(mapped, (*inputs, *outer)))
     moved = [_axis_from_front(r, a) for r, a in zip(results, axes_for(options["out_axes"], out), strict=True)]
     return unflatten(*_with_numbers(arrays(out), iter(moved), size))
@@ -136,7 +137,7 @@ def jacobian_call(kind: str) -> Callable[..., Any]:
         interpreter.at(loc)
         out, aux = (scalar_pair(traced.out) if options["has_aux"] else (traced.out, None))
         count = leaf_count(out)
-        rows = (_columns if kind == "jacfwd" else _rows)(traced, count)          # [result][wanted input]
+        rows = (_columns if kind == "jacfwd" else _rows)(traced, count, interpreter.report)   # [result][wanted input]
         per_result = []
         for row in rows:
             trees = dict(zip(sorted(set(numbers)), parts_of([arrays(s) for s in traced.structures], row)))
@@ -173,16 +174,16 @@ def _basis(type: Type) -> Value:
     return ops.reshape(ops.convert(ops.equal(rows, columns), dtype=type.dtype), shape=(size, *type.shape))
 
 
-def _columns(traced: Traced, count: int) -> list[list[Value]]:
+def _columns(traced: Traced, count: int, report: Report | None) -> list[list[Value]]:
     """Forward: one vmap of jvp over the unit tangents of each wanted input."""
     table: list[list[Value]] = [[] for _ in range(count)]
     for k, (x, wanted) in enumerate(zip(traced.inputs, traced.wanted, strict=True)):
         if not wanted:
             continue
         only = [j == k for j in range(len(traced.inputs))]
-        moved = jvp(traced.func, only)
+        moved = jvp(traced.func, only, report=report)
         size = product(x.shape)
-        mapped = vmap(moved, [*[False] * len(traced.inputs), True], size)
+        mapped = vmap(moved, [*[False] * len(traced.inputs), True], size, report=report)
         values = list(inline(mapped, (*traced.inputs, _basis(x.type))))[len(traced.func.results):]
         for row, slope, result in zip(table, _stacked(traced.func, values, size), traced.func.results):
             order = (*range(1, slope.rank), 0)
@@ -196,9 +197,9 @@ def _stacked(func: Func, slopes: list[Value], size: Any) -> list[Value]:
             for r in func.results]
 
 
-def _rows(traced: Traced, count: int) -> list[list[Value]]:
+def _rows(traced: Traced, count: int, report: Report | None) -> list[list[Value]]:
     """Reverse: one vmap of vjp over the unit cotangents of each result."""
-    pulled = vjp(traced.func, traced.wanted)
+    pulled = vjp(traced.func, traced.wanted, report=report)
     results = traced.func.results
     inexact = [r for r in results if r.type.is_inexact]
     table: list[list[Value]] = []
@@ -210,7 +211,7 @@ def _rows(traced: Traced, count: int) -> list[list[Value]]:
         size = product(result.shape)
         flags = [r is result for r in inexact]
         cts = [_basis(r.type) if r is result else const(0, r.type) for r in inexact]
-        mapped = vmap(pulled, [*[False] * len(traced.inputs), *flags], size)
+        mapped = vmap(pulled, [*[False] * len(traced.inputs), *flags], size, report=report)
         values = list(inline(mapped, (*traced.inputs, *cts)))[len(results):]
         table.append([ops.reshape(v, shape=(*result.shape, *x.shape)) if v.shape != (*result.shape, *x.shape) else v
                       for v, x in zip(values, wanted, strict=True)])

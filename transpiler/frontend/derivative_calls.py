@@ -47,7 +47,7 @@ def gradient_call(with_value: bool) -> Callable[..., Any]:
                                 help="take the real part or the absolute value, or say holomorphic=True")
             seeds: list[Value | None] = [const(1, results[0].type)]
             seeds += [None] * (sum(r.type.is_inexact for r in results) - 1)
-            derived = vjp(traced.func, traced.wanted, cotangents=seeds)
+            derived = vjp(traced.func, traced.wanted, cotangents=seeds, report=interpreter.report)
             values = inline(derived, traced.inputs)
         else:
             values = (*inline(traced.func, traced.inputs), *(const(0, v.type) for v in traced.wanted_inputs()))
@@ -82,7 +82,7 @@ def jvp_call(interpreter: Any, fun: Any, args: Any, kwargs: Any, loc: Any) -> An
     traced = trace_call(interpreter, fun, primals, {}, range(len(primals)), "jvp")
     moving = _moving(interpreter, tangents, traced)
     interpreter.at(loc)
-    values = inline(jvp(traced.func, traced.wanted), (*traced.inputs, *moving))
+    values = inline(jvp(traced.func, traced.wanted, report=interpreter.report), (*traced.inputs, *moving))
     return _value_and_tangent(traced, values, has_aux)
 
 
@@ -176,7 +176,7 @@ def pullback_call(interpreter: Any, value: TransformValue, args: Any, kwargs: An
         raise RuleError("the cotangent must have the structure of the function's result", code="E406", kind=TypeError)
     cts = [matched(interpreter, ct, r) for ct, r in zip(numbers, results, strict=True) if r.type.is_inexact]
     cts += [const(0, r.type) for r in traced.func.results[len(results):] if r.type.is_inexact]
-    values = inline(vjp(traced.func, traced.wanted), (*traced.inputs, *cts))
+    values = inline(vjp(traced.func, traced.wanted, report=interpreter.report), (*traced.inputs, *cts))
     return tuple(parts_of(traced.structures, values[len(traced.func.results):]))
 
 
@@ -207,7 +207,7 @@ def pushforward_call(interpreter: Any, value: TransformValue, args: Any, kwargs:
                         kind=TypeError)
     interpreter.at(loc)
     moving = _moving(interpreter, args, traced)
-    values = inline(jvp(traced.func, traced.wanted), (*traced.inputs, *moving))
+    values = inline(jvp(traced.func, traced.wanted, report=interpreter.report), (*traced.inputs, *moving))
     return _value_and_tangent(traced, values, False)[1]
 
 

@@ -23,6 +23,7 @@ from ..ir.nodes import Block, Const, Func, Value, Var
 from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, cast, find_spelling
+from ..report import Report
 from .captures import Captures
 from .environment import Frame
 from .errors import raised
@@ -52,8 +53,10 @@ class Probe(Exception):
 class Interpreter:
     """One trace.  `here` is the place of what is being done, for errors and for emitted statements."""
 
-    def __init__(self, names: Names, assumptions: Assumptions, captures: Captures) -> None:
+    def __init__(self, names: Names, assumptions: Assumptions, captures: Captures,
+                 report: Report | None = None) -> None:
         self.names, self.assumptions, self.captures = names, assumptions, captures
+        self.report = report                             # what transforms tell of what they do, where it is asked for
         self.here: Location | None = None
         self.sources: dict[tuple[str, int, str], FunctionSource] = {}
         self.given_sources: dict[FunctionType, str] = {}

@@ -23,6 +23,7 @@ from ..ir.build import Names, building
 from ..ir.nodes import Block, Func, Var
 from ..ir.types import I64, map_dims
 from ..ops.spelling import Weak
+from ..report import Report
 from ..stack import deep_stack
 from .captures import Captures
 from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, Unify
@@ -43,6 +44,7 @@ class Trace:
     out_tree: builds the Python result from the func's results (`trees.rebuild`).
     leaves: the arguments' leaves that are params, in order; static_args: those made static, with their values.
     sizes: named sizes that were found to be other dimensions; leaf types have them replaced.
+    report: what transforms told of what they did, where it was asked for.
     """
 
     func: Func
@@ -54,6 +56,7 @@ class Trace:
     leaves: tuple[Leaf, ...]
     sources: tuple[FunctionSource, ...]
     sizes: Mapping[str, Any] = field(default_factory=dict)
+    report: Report | None = None
 
 
 @dataclass
@@ -67,18 +70,20 @@ class _Knowledge:
 
 
 def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, *,
-          source: str | None = None, sizes: Mapping[str, int] | None = None, name: str | None = None) -> Trace:
+          source: str | None = None, sizes: Mapping[str, int] | None = None, name: str | None = None,
+          reporting: bool = False) -> Trace:
     """Trace `fn` at arguments that are trees of `Leaf`s (run-time values) and static Python objects.
 
     source: the text of fn, where it cannot be found.  sizes: example sizes of the symbols in leaf types, beyond those
-    that the leaves' own examples give.  TranspileError: the function cannot be transpiled at these arguments.
+    that the leaves' own examples give.  reporting: the trace comes with a `Report`.  TranspileError: the function
+    cannot be transpiled at these arguments.
     """
     ops.load_table()
     kwargs = dict(kwargs or {})
     knowledge = _Knowledge()
     with deep_stack():
         for count in itertools.count():
-            attempt = _Attempt(fn, args, kwargs, source, sizes or {}, knowledge, name)
+            attempt = _Attempt(fn, args, kwargs, source, sizes or {}, knowledge, name, Report() if reporting else None)
             token = dims.deciding.set(attempt.assumptions)
             try:
                 return attempt.run()
@@ -121,7 +126,7 @@ class _Attempt:
     """One go at tracing."""
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str | None,
-                 sizes: Mapping[str, int], knowledge: _Knowledge, name: str | None) -> None:
+                 sizes: Mapping[str, int], knowledge: _Knowledge, name: str | None, report: Report | None) -> None:
         self.fn, self.args, self.kwargs, self.knowledge = fn, args, kwargs, knowledge
         self.name = name or _name_of(fn)
         self.variables: list[tuple[Leaf, Var]] = []
@@ -132,7 +137,7 @@ class _Attempt:
         self.assumptions = Assumptions(self._example_sizes(found, sizes))
         self.names.taken.update(self.assumptions.sizes)
         captures = Captures(self.names, self.assumptions, knowledge.sizes, frozenset(knowledge.static_captures))
-        self.it = Interpreter(self.names, self.assumptions, captures)
+        self.it = Interpreter(self.names, self.assumptions, captures, report)
         inner = _function_of(fn)
         if source is not None and inner is not None:
             self.it.given_sources[inner] = source
@@ -166,7 +171,7 @@ class _Attempt:
         static = tuple((leaf, leaf.example) for leaf in self.knowledge.static.values())
         return Trace(func, out_tree, tuple(it.captures.captures), tuple(it.captures.guards.values()),
                      tuple(self.assumptions.guards), static, tuple(leaf for leaf, _ in self.variables),
-                     tuple(it.sources.values()), dict(self.knowledge.sizes))
+                     tuple(it.sources.values()), dict(self.knowledge.sizes), it.report)
 
     def abstract(self, value: Any, name: str) -> Any:
         """An argument as the interpreter sees it."""

@@ -19,11 +19,13 @@ from ..ops.base import Lowering
 
 @dataclass(eq=False)
 class Scalars:
-    """Straight scalar code: statements, what they give, and the loads of arrays among them."""
+    """Straight scalar code: statements, what they give, the loads of arrays among them, and the statements on whole
+    arrays of which it computes an element."""
 
     stmts: list[Stmt]
     results: tuple[Value, ...]
     loads: list[Let] = field(default_factory=list)
+    virtual: list[Let] = field(default_factory=list)
 
 
 class Elements:
@@ -33,14 +35,15 @@ class Elements:
         self.virtual = virtual
         self.names = Names()
         self.loads: list[Let] = []
+        self.computed: list[Let] = []
         self._known: dict[Any, tuple[Value, Builder]] = {}
 
     def scalars(self, make: Any, loc: Any = None) -> Scalars:
         """Run `make()` in a fresh block and collect what it emits."""
-        self.loads, self._known = [], {}
+        self.loads, self.computed, self._known = [], [], {}
         with building(self.names, loc, share=True) as b:
             results = tuple(make())
-        return Scalars(b.stmts, results, self.loads)
+        return Scalars(b.stmts, results, self.loads, self.computed)
 
     def element(self, value: Value, index: Sequence[Value]) -> Value:
         """The scalar at `index`."""
@@ -58,6 +61,7 @@ class Elements:
         let = self.virtual.get(value)
         if let is None:
             return self._load(value, index) if value.type.shape else value
+        self.computed.append(let)
         with located(let.loc):
             if let.op.lowering is Lowering.ELEMENTWISE:
                 operands = [self.element(a, index) for a in let.args]

@@ -18,25 +18,26 @@ from __future__ import annotations
 from functools import partial
 
 from ..ir.build import Names, building, current, located
-from ..ir.nodes import Block, For, Func, If, Stmt, Value, Var, While
+from ..ir.nodes import Block, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import Copier, used_names
+from ..report import Fusion, Report
 from .nests import Nests
-from .plan import plan
+from .plan import Plan, plan
 from .roots import Roots
-from .schedule import schedule
-from .tree import Alloc, Item, Whole, leaves
+from .schedule import Schedule, schedule
+from .tree import Alloc, Item, Loop, Whole, leaves
 
 
-def lower(func: Func, *, private: bool = False) -> Func:
+def lower(func: Func, *, private: bool = False, report: Report | None = None) -> Func:
     """The func in loops; params, results and meaning stay.
 
     private: scratch arrays of a loop are its iterations' own, so that more loops can be parallel; else they are
-    allocated once, before the loop.
+    allocated once, before the loop.  report: is told which statements share which loops.
     """
     reserved = [p.name for p in func.params]
     with building(Names(reserved + _sizes(func)), share=False) as b:
         copier = Copier()
-        results = _lower_block(func.body, copier, private)
+        results = _lower_block(func.body, copier, private, report)
     return Func(func.name, func.params, Block(tuple(b.stmts), results), func.result_names)
 
 
@@ -45,13 +46,15 @@ def _sizes(func: Func) -> list[str]:
     return sorted(taken - {p.name for p in func.params})
 
 
-def _lower_block(block: Block, copier: Copier, private: bool) -> tuple[Value, ...]:
+def _lower_block(block: Block, copier: Copier, private: bool, report: Report | None) -> tuple[Value, ...]:
     """Emit the block in loops at the current builder; return its results."""
     chosen = plan(block)
     roots = Roots(chosen)
     groups = [roots.items(stmt) for stmt in block.stmts]
     merged = schedule(groups, _whole(block, groups), private)
-    Nests(merged, copier, partial(_lower_nested, private=private)).emit(merged.items)
+    Nests(merged, copier, partial(_lower_nested, private=private, report=report)).emit(merged.items)
+    if report is not None:
+        report.fusions.append(_fusion(block, chosen, merged, copier))
     return tuple(copier.value(r) for r in block.results)
 
 
@@ -66,13 +69,39 @@ def _whole(block: Block, groups: list[list[Item]]) -> set[Var]:
     return found
 
 
-def _lower_nested(stmt: Stmt, copier: Copier, private: bool) -> None:
+def _fusion(block: Block, chosen: Plan, merged: Schedule, copier: Copier) -> Fusion:
+    """What became of the block's statements on whole arrays."""
+    makers = {t: s for s in block.stmts if isinstance(s, Let) for t in s.targets}
+    places: dict[Let, list[tuple[Var, ...]]] = {}
+
+    def visit(item: Item, around: tuple[Var, ...]) -> None:
+        if isinstance(item, Loop):
+            index = copier.values.get(merged.resolve(item.index))  # type: ignore[arg-type]
+            inside = (*around, index) if isinstance(index, Var) else around
+            for child in item.children:
+                visit(child, inside)
+            return
+        if isinstance(item, (Alloc, Whole)):
+            return
+        own = makers.get(item.target) if item.target is not None else None
+        for let in dict.fromkeys([*(item.code.virtual if item.code else ()), *([own] if own else ())]):
+            found = places.setdefault(let, [])
+            if around not in found:
+                found.append(around)
+
+    for item in merged.items:
+        visit(item, ())
+    scalars = frozenset(v for v, axes in merged.kept_axes.items() if not axes)
+    return Fusion(frozenset(chosen.virtual) | scalars, {let: tuple(found) for let, found in places.items()})
+
+
+def _lower_nested(stmt: Stmt, copier: Copier, private: bool, report: Report | None) -> None:
     """A statement with blocks, its blocks in loops."""
     outer = current()
 
     def inner(block: Block) -> Block:
         with building() as b:
-            results = _lower_block(block, copier, private)
+            results = _lower_block(block, copier, private, report)
         return Block(tuple(b.stmts), results)
 
     with located(stmt.loc):

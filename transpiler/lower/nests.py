@@ -236,7 +236,8 @@ class Nests:
         known = self.just_stored.get((array, *map(_key, place)))
         if known is not None and current().sees(known[1]):
             return known[0]
-        return ops.load(self.copier.value(array), *place, index=(At(),) * len(place))
+        with located(load.loc):
+            return ops.load(self.copier.value(array), *place, index=(At(),) * len(place))
 
     def _index(self, value: Value) -> Value:
         return self.copier.value(self.plan.resolve(value))

@@ -87,7 +87,7 @@ class MatrixOp(Op):
     """A function of square matrices, computed by LAPACK; more than one leading axis is made one."""
 
     masks = False
-    lowering = Lowering.KERNEL
+    lowering, library = Lowering.KERNEL, "LAPACK"
     routine: str                    # name in gradsmith.kernels, for single matrices; stacked_NAME takes stacks
     flags = ""                      # further arguments
 

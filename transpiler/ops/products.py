@@ -61,7 +61,7 @@ class DotGeneral(Op):
     """Sum of products over pairs of axes; linear in each of its two arguments."""
 
     name, masks = "dot_general", False
-    lowering = Lowering.KERNEL
+    lowering, library = Lowering.KERNEL, "BLAS"
 
     def __call__(self, a: Any, b: Any, *, contract: Pairs, batch: Pairs = ((), ())) -> Any:
         a, b = self.prepare(a, b)

@@ -18,16 +18,21 @@ from typing import assert_never
 from ..ir.build import Names, building, const, current, located
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import used_names
+from ..report import Forward, Report, part_of
 from .activity import varied_variables
 from .calls import call_jvp
 from .common import name_like
 from .limits import add_jvp_limits
 
 
-def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
+def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Report | None = None) -> Func:
     """Params: those of `func`, then a tangent for each param in `wrt`.  Results: those of `func`, then the tangent
-    of each result that is real or complex (zeros where it does not depend on `wrt`)."""
-    forward = _Forward(varied_variables(func, wrt))
+    of each result that is real or complex (zeros where it does not depend on `wrt`).
+
+    `report` is told what has a tangent; places of tangents then say that they are."""
+    forward = _Forward(varied_variables(func, wrt), report is not None)
+    if report is not None:
+        report.sweeps.append(Forward(func, frozenset(forward.varied)))
     with building(Names(used_names(func))) as b:
         extra = []
         for param, moving in zip(func.params, wrt, strict=True):
@@ -56,8 +61,9 @@ def _push(let: Let, tangents: dict[Var, Value]) -> None:
 class _Forward:
     """Emits statements with their tangents; `tangents` has those that are not zero."""
 
-    def __init__(self, varied: set[Var]) -> None:
+    def __init__(self, varied: set[Var], marked: bool) -> None:
         self.varied = varied
+        self.marked = marked            # whether places of tangents say so
         self.tangents: dict[Var, Value] = {}
 
     def tangent(self, value: Value) -> Value:
@@ -70,7 +76,7 @@ class _Forward:
             match stmt:
                 case Let():
                     b.stmts.append(stmt)
-                    with located(stmt.loc):
+                    with located(part_of(stmt.loc, "tangent") if self.marked else stmt.loc):
                         _push(stmt, self.tangents)
                 case Check():
                     b.stmts.append(stmt)

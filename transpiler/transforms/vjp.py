@@ -24,6 +24,7 @@ from ..ir.walk import all_statements, reads, used_names
 from ..ops.base import Zeros
 from ..optimize.dead_code import drop_dead_code
 from ..optimize.hoist import hoist_all
+from ..report import Report, Reverse, in_part, new_in_part
 from .activity import active_variables
 from .calls import without_replayed
 from .common import name_like
@@ -35,12 +36,14 @@ from .scopes import Scopes
 
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
-        cotangents: Sequence[Value | None] | None = None, given: Sequence[bool] | None = None) -> Func:
+        cotangents: Sequence[Value | None] | None = None, given: Sequence[bool] | None = None,
+        report: Report | None = None) -> Func:
     """Params: those of `func`, then a cotangent for each result that is real or complex.  Results: those of `func`,
     then the cotangent of each param in `wrt`.
 
     With `cotangents` (constants, or None for zero, one for each real or complex result) there are no extra params.
     given: which of these results have a cotangent param (others have the cotangent zero).
+    report: is told what is active and what is saved; places in the reverse sweep then say that they are there.
     """
     if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
@@ -54,8 +57,13 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
         forward = ForwardSweep(scopes, residuals)
         for stmt in func.body.stmts:
             forward.statement(stmt)
+        first = len(b.stmts)
         reverse = ReverseSweep(active, scopes, residuals, forward.saved)
         extra, bars = _reversed(func, wrt, active, cotangents, given, reverse, b)
+        if report is not None:
+            own = set(all_statements(func.body))
+            b.stmts[:] = [*new_in_part(b.stmts[:first], own, "saving"), *in_part(b.stmts[first:], "reverse")]
+            report.sweeps.append(Reverse(func, frozenset(active), scopes, residuals, forward.saved))
     derived = Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
     derived = without_replayed(derived, reverse.replayed)
     # Rules may emit partials that nobody asks for, of values that nobody saved.

@@ -20,12 +20,14 @@ from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
 from ..ir.walk import Copier, all_statements, blocks, operands, reads, sizes_used, used_names
+from ..report import Batch, Report
 
 
-def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = None) -> Func:
+def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = None,
+         report: Report | None = None) -> Func:
     """The func over a batch axis 0 of length `size` (a dimension) of each param that is `batched`.
 
-    Every result has the batch axis first, also those that do not depend on the batch.
+    Every result has the batch axis first, also those that do not depend on the batch.  `report` is told what does.
     """
     with building(Names(used_names(func))) as b:
         copier = Copier()
@@ -42,6 +44,8 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
         stmts = func.body.stmts
         if _sizes_differ(func, batched):
             results = _every_lane(func, copier, lanes, size)
+            if report is not None:
+                report.sweeps.append(Batch(func, None, frozenset(stmts)))
             return Func(name or f"{func.name}_vmap", tuple(params), Block(tuple(b.stmts), results), func.result_names)
         for stmt in stmts:
             match stmt:
@@ -61,9 +65,19 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
                         copier.statement(stmt)
                 case _:
                     assert_never(stmt)
+        if report is not None:
+            report.sweeps.append(_batch_of(func, copier, lanes))
         values = map(copier.value, func.results)
         results = tuple(v if v in lanes else along(v, size) for v in values)
     return Func(name or f"{func.name}_vmap", tuple(params), Block(tuple(b.stmts), results), func.result_names)
+
+
+def _batch_of(func: Func, copier: Copier, lanes: set[Var]) -> Batch:
+    """What depends on the batch, and which statements run lane by lane."""
+    batched = frozenset(t for s in func.body.stmts for t in s.targets if copier.value(t) in lanes)
+    looped = frozenset(s for s in func.body.stmts if isinstance(s, (If, For, While)) and not batched.isdisjoint(
+        s.targets))
+    return Batch(func, batched, looped)
 
 
 def along(value: Value, size: Any) -> Value:
