@@ -18,7 +18,7 @@ COLUMN = 64         # where what is said of a line begins
 STYLES = {
     Kind.SLOW: "bold red", Kind.SAVED: "yellow", Kind.RESTORED: "magenta", Kind.LIBRARY: "blue",
     Kind.RECOMPUTED: "cyan", Kind.PARALLEL: "green", Kind.FUSED: "green", Kind.ARRAY: "", Kind.INACTIVE: "dim",
-    Kind.ONCE: "cyan", Kind.UNUSED: "dim",
+    Kind.ONCE: "cyan", Kind.ELIDED: "dim",
 }
 
 Piece = tuple[str, str]         # text and its style

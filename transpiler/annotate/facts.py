@@ -34,7 +34,7 @@ class Kind(enum.Enum):
     ARRAY = "array", "has an array of its own"
     INACTIVE = "inactive", "carries no derivative"
     ONCE = "once", "the same for the whole batch"
-    UNUSED = "unused", "the generated code does not need it"
+    ELIDED = "elided", "left out of the generated code: not needed, or known while generating"
 
     @property
     def rank(self) -> int:

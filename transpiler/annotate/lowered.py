@@ -35,6 +35,7 @@ def add_lowered_facts(report: Report, functions: Sequence[WrittenFunction], fact
 
 def _fused(fusion: Fusion, functions: Sequence[WrittenFunction], loops: set[Location], facts: Facts) -> None:
     """loops: the places of loops; an operation that has one is not the user's, but of what was made of the loop."""
+    fused: dict[Place, list[int]] = {}
     for let, places in fusion.places.items():
         place = place_of(let.loc)
         headers = [[n for index in around if (n := _header(functions, index)) is not None] for around in places]
@@ -44,11 +45,13 @@ def _fused(fusion: Fusion, functions: Sequence[WrittenFunction], loops: set[Loca
         target = let.targets[0]
         reduces = let.op.lowering is Lowering.REDUCTION
         if target in fusion.virtual or (reduces and not target.type.shape):
-            facts.add(place, Kind.FUSED, "fused", f"computed inside the loop{'s' if len(set(inner)) > 1 else ''} at "
-                      f"generated {lines_text(inner)}, without an array")
+            fused.setdefault(place, []).extend(inner)
         if len(set(inner)) > 1 and let.op.lowering is Lowering.ELEMENTWISE:
             facts.add(place, Kind.RECOMPUTED, "recomputed", f"{let.op.name} is computed in each of the loops at "
                       f"generated {lines_text(inner)}, rather than kept in an array")
+    for place, numbers in fused.items():
+        facts.add(place, Kind.FUSED, "fused", f"computed inside the loop{'s' if len(set(numbers)) > 1 else ''} at "
+                  f"generated {lines_text(numbers)}, without an array")
 
 
 def _header(functions: Sequence[WrittenFunction], index: Var) -> int | None:
@@ -163,6 +166,7 @@ class Makers:
 def _memory(function: WrittenFunction, facts: Facts) -> None:
     """Arrays of the forward part, and what a loop does badly."""
     numbers = {loop: line.number for line in function.lines if (loop := line.loop) is not None}
+    jumps: dict[tuple[Place, str], list[int]] = {}
     for stmt, loops in _with_loops(function.plan.func.body, ()):
         if stmt in function.plan.dead:
             continue
@@ -174,10 +178,11 @@ def _memory(function: WrittenFunction, facts: Facts) -> None:
             continue
         if isinstance(stmt, Check):
             facts.add(own, Kind.SLOW, "checks", f"in every trip, whether {stmt.kind} is to be raised: {stmt.message}")
-        elif isinstance(stmt, Let) and isinstance(loops[-1], For) and _jumps(stmt, loops[-1]):
-            header = numbers.get(loops[-1])
-            facts.add(own, Kind.SLOW, "strided", f"{shown_array(stmt)} is read or written along another axis than its "
-                      f"last in the innermost loop{f', at generated line {header}' if header else ''}")
+        elif isinstance(stmt, Let) and isinstance(loops[-1], For) and own is not None and _jumps(stmt, loops[-1]):
+            jumps.setdefault((own, shown_array(stmt)), []).append(numbers[loops[-1]])
+    for (place, array), headers in jumps.items():
+        facts.add(place, Kind.SLOW, "strided", f"{array} is read or written along another axis than its last, in the "
+                  f"innermost loop at generated {lines_text(headers)}")
 
 
 def _with_loops(block: Block, loops: tuple[For | While, ...]) -> Iterator[tuple[Stmt, tuple[For | While, ...]]]:

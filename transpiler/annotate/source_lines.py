@@ -30,19 +30,19 @@ def annotation(*, title: str, signature: str, command: str, traced: Func, report
         for line in function.lines:
             for place in line.places:
                 by_place.setdefault(place, []).append(line)
-    _unused(traced, by_place, facts)
+    _elided(traced, by_place, facts)
     names = parts_by_name(functions)
     root = os.path.commonpath([os.path.dirname(os.path.abspath(s.file)) for s in sources]) if sources else ""
     sections = tuple(_section(source, root, facts, by_place, names) for source in _outermost(sources))
     return Annotation(title, signature, command, finished, sections)
 
 
-def _unused(traced: Func, by_place: Mapping[Place, object], facts: Facts) -> None:
+def _elided(traced: Func, by_place: Mapping[Place, object], facts: Facts) -> None:
     """Lines whose statements are in the trace and of which nothing is left."""
     for stmt in all_statements(traced.body):
         place = place_of(stmt.loc)
         if place is not None and place not in by_place:
-            facts.add(place, Kind.UNUSED, "unused", "no generated line comes from it: the result does not need it, or "
+            facts.add(place, Kind.ELIDED, "elided", "no generated line comes from it: the result does not need it, or "
                       "it was known while generating")
 
 

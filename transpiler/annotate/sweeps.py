@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..ir.build import is_plain
-from ..ir.dims import symbol, symbols_of
+from ..ir.dims import substitute, symbol, symbols_of
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, definitions
 from ..report import Batch, Forward, Report, Reverse
@@ -91,7 +91,13 @@ def _trips(loop: For, makers: Mapping[Var, Stmt], known: set[str]) -> Any:
     lo, hi = (_dim(value, makers) for value in (loop.lo, loop.hi))
     if lo is None or hi is None or not (isinstance(loop.step, Const) and loop.step.value == 1):
         return None
-    return hi - lo if symbols_of(hi - lo).keys() <= known else None
+    return _as_given(hi - lo, known) if symbols_of(hi - lo).keys() <= known else None
+
+
+def _as_given(dim: Any, known: set[str]) -> Any:
+    """The dimension in the user's names: a func that is transformed may call its argument `n` `n_1`."""
+    names = {name: re.sub(r"(_\d+)+$", "", name) for name in symbols_of(dim)}
+    return substitute(dim, {old: symbol(new, 0) for old, new in names.items() if new not in known})
 
 
 def _dim(value: Value, makers: Mapping[Var, Stmt]) -> Any:

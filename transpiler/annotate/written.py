@@ -9,8 +9,9 @@ from ..emit.plan import Plan
 from ..emit.python import Emitted
 from ..emit.statements import Line
 from ..emit.storage import Storage
+from ..errors import Location
 from ..ir.nodes import For, If, Let, Stmt, Value, Var, While
-from ..ir.walk import operands
+from ..ir.walk import all_statements, operands
 from .facts import Place, place_of
 
 
@@ -27,9 +28,8 @@ class WrittenLine:
     @property
     def loop(self) -> For | While | None:
         """The loop that the line is the header of."""
-        first = self.line.stmts[0] if self.line.stmts else None
-        is_header = self.line.text.startswith(("for ", "while "))
-        return first if is_header and isinstance(first, (For, While)) else None
+        first = self.line.stmts[0] if is_header(self.line) else None
+        return first if isinstance(first, (For, While)) else None
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -81,23 +81,31 @@ def _numbers(before: Sequence[str], after: Sequence[str]) -> dict[int, int]:
 
 
 def _lines(lines: Sequence[Line], numbers: Sequence[int], plan: Plan, made_loops: set[Var]) -> Iterator[WrittenLine]:
+    loops = {s.loc for s in all_statements(plan.func.body) if isinstance(s, (For, While))}
     around: list[WrittenLine] = []
     for line, number in zip(lines, numbers, strict=True):
         while around and around[-1].line.depth >= line.depth:
             around.pop()
-        stmts = tuple(dict.fromkeys(s for stmt in line.stmts for s in _computed(stmt, plan)))
-        made = WrittenLine(number, line, tuple(around), stmts)
-        if _is_made(made.loop, made_loops):
-            made = WrittenLine(number, line, tuple(around), ())
-        elif stmts and _is_made(stmts[0], made_loops):
-            made = WrittenLine(number, line, tuple(around), stmts[1:])
+        made = WrittenLine(number, line, tuple(around), _stmts_of(line, plan, made_loops, loops))
         if made.loop is not None:
             around.append(made)
         yield made
 
 
-def _is_made(stmt: Stmt | None, made_loops: set[Var]) -> bool:
-    return isinstance(stmt, For) and stmt.index in made_loops
+def _stmts_of(line: Line, plan: Plan, made_loops: set[Var], loops: set[Location | None]) -> tuple[Stmt, ...]:
+    """What the line computes.  Values of a loop itself, such as reads of its tapes, do not count where they stand
+    inside of others."""
+    if any(isinstance(s, For) and s.index in made_loops for s in line.stmts):
+        return ()
+    if not is_header(line) and any(isinstance(s, (For, While)) for s in line.stmts):
+        return line.stmts           # what a loop carries begins, or goes on
+    found = dict.fromkeys(s for stmt in line.stmts for s in _computed(stmt, plan))
+    return tuple(s for s in found if s in line.stmts or s.loc is None or s.loc not in loops)
+
+
+def is_header(line: Line) -> bool:
+    """Whether it opens a loop."""
+    return line.text.startswith(("for ", "while ")) and bool(line.stmts) and isinstance(line.stmts[0], (For, While))
 
 
 def _computed(stmt: Stmt, plan: Plan) -> Iterator[Stmt]:

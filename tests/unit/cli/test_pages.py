@@ -93,12 +93,13 @@ def test_version_and_help():
     from gradsmith import __version__
     assert f"gradsmith {__version__}\n" == gradsmith("--version").stdout
     text = gradsmith("--help").stdout
-    for command in ("build", "show", "check", "ops", "explain", "doctor", "cache"):
+    for command in ("build", "show", "annotate", "check", "ops", "explain", "doctor", "cache"):
         assert command in text
         assert "Usage" in gradsmith(command, "--help").stdout
 
 
 def test_the_error_page_of_the_command_covers_its_codes():
     pages = (Path(__file__).parents[2] / "errors" / "command_line.md").read_text()
-    for code in ("E501", "E502", "E503", "E504", "E505", "E506", "E507", "E508", "E509", "E510", "E511", "E512"):
+    for code in ("E501", "E502", "E503", "E504", "E505", "E506", "E507", "E508", "E509", "E510", "E511", "E512",
+                 "E513"):
         assert f"error[{code}]" in pages
