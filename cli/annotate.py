@@ -75,7 +75,7 @@ def annotated(request: Request) -> Annotation:
     """The annotated source of a request.  TranspileError as for `build`."""
     from gradsmith.transpiler.annotate.source_lines import annotation
 
-    from .generate import OURS, composed, described
+    from .generate import composed, described
     from .transform import transform_text
     made = composed(request, reporting=True)
     found = made.found
@@ -85,4 +85,12 @@ def annotated(request: Request) -> Annotation:
     return annotation(
         title=f"{of}{name} in {file}", signature=f"{request.name}({described(found.func)})", command=request.command,
         traced=found.func, report=found.trace.report, emitted=made.emitted, finished=made.text,
-        sources=[s for s in found.trace.sources if not s.file.startswith(OURS)])
+        sources=[s for s in found.trace.sources if not s.file.startswith(_own_folders())])
+
+
+def _own_folders() -> tuple[str, ...]:
+    """Where gradsmith's own functions are, which are not shown."""
+    import gradsmith
+    import gradsmith.transpiler
+    files = (gradsmith.__file__, gradsmith.transpiler.__file__, __file__)
+    return tuple(str(Path(file).parent) for file in files if file)

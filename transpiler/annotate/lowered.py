@@ -11,7 +11,7 @@ from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var
 from ..ir.walk import all_statements, blocks, operands
 from ..ops.base import Lowering
 from ..report import Fusion, Report
-from .facts import Facts, Kind, Place, bytes_of, lines_text, place_of, size_text
+from .facts import Facts, Kind, Place, bytes_of, lines_text, listed, place_of, size_text
 from .sweeps import shown
 from .written import WrittenFunction, let_lines
 
@@ -36,6 +36,7 @@ def add_lowered_facts(report: Report, functions: Sequence[WrittenFunction], fact
 def _fused(fusion: Fusion, functions: Sequence[WrittenFunction], loops: set[Location], facts: Facts) -> None:
     """loops: the places of loops; an operation that has one is not the user's, but of what was made of the loop."""
     fused: dict[Place, list[int]] = {}
+    again: dict[tuple[Place, tuple[int, ...]], list[str]] = {}
     for let, places in fusion.places.items():
         place = place_of(let.loc)
         headers = [[n for index in around if (n := _header(functions, index)) is not None] for around in places]
@@ -47,8 +48,11 @@ def _fused(fusion: Fusion, functions: Sequence[WrittenFunction], loops: set[Loca
         if target in fusion.virtual or (reduces and not target.type.shape):
             fused.setdefault(place, []).extend(inner)
         if len(set(inner)) > 1 and let.op.lowering is Lowering.ELEMENTWISE:
-            facts.add(place, Kind.RECOMPUTED, "recomputed", f"{let.op.name} is computed in each of the loops at "
-                      f"generated {lines_text(inner)}, rather than kept in an array")
+            again.setdefault((place, tuple(inner)), []).append(let.op.name)
+    for (place, headers_of), names in again.items():
+        operations = listed(list(dict.fromkeys(names)))
+        facts.add(place, Kind.RECOMPUTED, "recomputed", f"{operations}: computed in each of the loops at generated "
+                  f"{lines_text(headers_of)}, rather than kept in an array")
     for place, numbers in fused.items():
         facts.add(place, Kind.FUSED, "fused", f"computed inside the loop{'s' if len(set(numbers)) > 1 else ''} at "
                   f"generated {lines_text(numbers)}, without an array")

@@ -305,6 +305,7 @@ def _run(it: Interpreter, node: Any, frame: Frame, name: str, defaults: tuple[An
                     help="make what ends it a static argument (static_argnums), or write it as a loop")
     called_from = it.here
     frame.node = node
+    frame.called_at = called_from if frame.is_ours else None
     it.depth += 1
     it.frames.append(frame)
     try:

@@ -108,6 +108,7 @@ class Frame:
     is_comprehension: bool = False
     node: Any = None                      # the function's syntax tree
     loops: list[frozenset[str]] = field(default_factory=list)     # names needed where `break` and `continue` go
+    called_at: Location | None = None     # of gradsmith's own functions, whose places are those of their calls
 
     def owner_of(self, name: str) -> Frame | None:
         """The frame whose variable `name` is: this one, or one around it."""
@@ -131,7 +132,14 @@ class Frame:
             frame = frame.parent
         return None
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the function is one of gradsmith's."""
+        return str(self.globals.get("__name__", "")).partition(".")[0] == "gradsmith"
+
     def location(self, node: Any) -> Location:
+        if self.called_at is not None:
+            return self.called_at
         known = getattr(node, "_gradsmith_location", None)
         if known is None:
             known = self.source.location_of(node)

@@ -175,6 +175,19 @@ def test_functions_in_other_files_are_shown_too():
     assert "fused" in labels(text)["e = np.exp(z)"]
 
 
+def test_functions_of_gradsmith_count_as_the_lines_that_call_them():
+    model("""
+        def f(x: "f64", n: "i64"):
+            found = []
+            for i in range(n):
+                found.append(np.sin(x * i))
+            return np.sum(np.array(found))
+    """)
+    text = annotate("f", "-t", "vjp")
+    assert ["model.py: f"] == re.findall(r"^\S+\.py: \w+$", text, flags=re.MULTILINE)
+    assert {"model.py"} == set(re.findall(r"# (\S+):\d+$", gradsmith("build", "model.py:f", "-t", "vjp").stdout, re.MULTILINE))
+
+
 def test_a_method_and_a_lambda():
     model("""
         class Model:
