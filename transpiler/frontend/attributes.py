@@ -17,6 +17,7 @@ from ..ops.spelling import Weak, find_spelling
 from . import masked
 from .decided import check_own
 from .environment import MISSING
+from .grown import GrownList
 from .guards import Access
 from .stand_ins import numpys_own
 from .updates import At
@@ -266,6 +267,10 @@ def class_attribute(it: Interpreter, cls: type, name: str, receiver: Any, missin
 
 
 def _from_class(it: Interpreter, cls: type, name: str, receiver: Any, missing: Any) -> Any:
+    if receiver is not None and issubclass(cls, GrownList):
+        from .grown_methods import method_of
+        found = method_of(name)
+        return missing if found is None else BoundMethod(found, receiver)
     for base in cls.__mro__:
         if name in base.__dict__:
             return _bind(it, base.__dict__[name], base, cls, name, receiver, missing)

@@ -44,6 +44,7 @@ from .differences import (
     state_parts,
 )
 from .environment import Frame
+from .growth import equal_lists
 from .liveness import live_after
 from .merge import (
     Merger,
@@ -89,6 +90,18 @@ def _branch(it: Interpreter, frame: Frame | None, pred: Value, then: Callable[[]
             orelse: Callable[[], Outcome], rest: Callable[[], Outcome] | None, live: Any, source: Any,
             where: Location | None) -> tuple[Outcome, bool]:
     before = capture(it, frame)
+    if it.watch is not None:
+        it.watch.arms += 1
+    try:
+        return _both_arms(it, frame, pred, then, orelse, rest, live, source, where, before)
+    finally:
+        if it.watch is not None:
+            it.watch.arms -= 1
+
+
+def _both_arms(it: Interpreter, frame: Frame | None, pred: Value, then: Callable[[], Outcome],
+               orelse: Callable[[], Outcome], rest: Callable[[], Outcome] | None, live: Any, source: Any,
+               where: Location | None, before: State) -> tuple[Outcome, bool]:
     a = run_arm(it, then)
     a.state = capture(it, frame, known=before)
     restore(before)
@@ -137,6 +150,7 @@ def _merge(it: Interpreter, frame: Frame | None, before: State, a: Arm, b: Arm, 
             prune(frame, live)
         is_over = isinstance(arm.outcome, Jump) and arm.outcome.kind == "return"
         arm.state = capture(it, frame, (value_of(arm.outcome),), known=before, without=frame if is_over else None)
+    equal_lists(it, frame, before, (a, b))
     sources = () if source is None else (source,)
     merger = Merger(it, "E121", where, (a.state, b.state), sources)
     parts, replaced = state_parts(merger, frame, before, (a, b))
@@ -283,9 +297,9 @@ def live_names(frame: Frame, node: Any, last: Any) -> Callable[[bool, set[str]],
 
 def execute_if(it: Interpreter, node: Any, frame: Frame, rest: Sequence[Any]) -> tuple[Outcome, bool]:
     """An `if` statement; whether it ran the rest of its block, too."""
-    from .expressions import evaluate
+    from .expressions import evaluate_test
     from .statements import execute_block
-    test = evaluate(it, node.test, frame)
+    test = evaluate_test(it, node.test, frame)
     it.at(frame.location(node.test))
     pred = condition(it, test, "this `if`")
     if isinstance(pred, Const):

@@ -25,6 +25,7 @@ from .values import (
     BoundMethod,
     Closure,
     Instance,
+    Native,
     OpaqueText,
     Partial,
     Super,
@@ -52,6 +53,8 @@ def call_value(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict
             return _call_closure(it, callee, args, kwargs)
         case BoundMethod():
             return call_value(it, callee.function, (callee.receiver, *args), kwargs)
+        case Native():
+            return callee.function(it, *args, **kwargs)
         case ArrayMethod():
             return _call_array_method(it, callee, args, kwargs)
         case Partial():

@@ -17,7 +17,7 @@ from .arms import (
     NUMBERED,
     Arm,
 )
-from .decided import is_decided, mark_decided
+from .decided import check_not_kept, is_decided, mark_decided
 from .differences import (
     cell_name,
     put_array,
@@ -30,7 +30,7 @@ from .merge import (
     depend_on,
     others_of,
 )
-from .state import State
+from .state import State, same_contents
 from .templates import (
     Broken,
     Fixed,
@@ -152,6 +152,8 @@ def changes_of(loop: Loop, before: State, done: Pass, templates: dict[Place, Tem
     found: dict[Place, Template] = {}
     for cell_id, (cell, first) in before.cells.items():
         begin, last = done.start.contents(cell), end.contents(cell)
+        if cell_id in loop.it.kept and not same_contents(begin, last):
+            check_not_kept(loop.it, cell)
         if isinstance(cell, ArrayRef):
             place = (cell_id, None)
             if last["value"] is not begin["value"] or last["known"] is not begin["known"]:

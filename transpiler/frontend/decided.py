@@ -21,6 +21,16 @@ def mark_decided(it: Interpreter, container: Any, where: Location | None) -> Non
     it.decided.setdefault(id(container), (container, where))
 
 
+def check_not_kept(it: Interpreter, x: Any) -> None:
+    """Raises E123 for an array (or container) that a grown list has a copy of."""
+    if id(x) in it.kept:
+        where = it.kept[id(x)][1]
+        line = f" in line {where.line}" if where is not None else ""
+        raise RuleError(f"what was put into a list{line}, or taken out of it, is written to: a list that grows at run "
+                        "time has copies", code="E123", kind=ValueError,
+                        help="put a copy into the list: `values.append(a.copy())`")
+
+
 def is_decided(it: Interpreter, container: Any) -> bool:
     return id(container) in it.decided
 

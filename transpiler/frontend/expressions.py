@@ -19,7 +19,7 @@ from .decided import check_own, is_decided
 from .environment import MISSING, Frame, builtin_named, scope_of
 from .guards import Access
 from .indexing import get_item
-from .operators import BINARY, COMPARE, UNARY, binary, compare, contains, truth, unary
+from .operators import BINARY, COMPARE, UNARY, binary, compare, contains, unary
 from .values import ArrayRef, Closure, Maybe, OpaqueText, Poison, is_static, to_python, type_of
 
 if TYPE_CHECKING:
@@ -161,10 +161,11 @@ def _tuple(it: Interpreter, node: gast.Tuple, frame: Frame) -> Any:
 
 
 def _set(it: Interpreter, node: gast.Set, frame: Frame) -> Any:
-    return _static_set(it, elements(it, node.elts, frame), node, frame)
+    return static_set(it, elements(it, node.elts, frame), node, frame)
 
 
-def _static_set(it: Interpreter, items: list[Any], node: Any, frame: Frame) -> Any:
+def static_set(it: Interpreter, items: list[Any], node: Any, frame: Frame) -> Any:
+    """A set display or comprehension."""
     it.at(frame.location(node))
     if not is_static(items):
         raise error("E111", "a set of run-time values is not supported", frame.location(node), help="use a list")
@@ -217,11 +218,10 @@ def _binary(it: Interpreter, node: gast.BinOp, frame: Frame) -> Any:
 
 
 def _unary(it: Interpreter, node: gast.UnaryOp, frame: Frame) -> Any:
+    if isinstance(node.op, gast.Not):
+        return evaluate_test(it, node, frame)
     value = evaluate(it, node.operand, frame)
     it.at(frame.location(node))
-    if isinstance(node.op, gast.Not):
-        it.at(frame.location(node.operand))
-        return opposite(it, value)
     return unary(it, UNARY[type(node.op)], value)
 
 
@@ -232,13 +232,33 @@ def opposite(it: Interpreter, value: Any) -> Any:
     return not holds if isinstance(holds, bool) else Weak(negated(holds))
 
 
+def evaluate_test(it: Interpreter, node: Any, frame: Frame) -> Any:
+    """An expression of which only the truth matters: operands of `and` and `or` may be of any kinds."""
+    if isinstance(node, gast.BoolOp):
+        return _following(it, _truth_of(it, node.values[0], frame), node, 1, frame, _truth_of)
+    if isinstance(node, gast.UnaryOp) and isinstance(node.op, gast.Not):
+        value = evaluate_test(it, node.operand, frame)
+        it.at(frame.location(node.operand))
+        return opposite(it, value)
+    return evaluate(it, node, frame)
+
+
+def _truth_of(it: Interpreter, node: Any, frame: Frame) -> Any:
+    from .arms import condition
+    value = evaluate_test(it, node, frame)
+    it.at(frame.location(node))
+    holds = condition(it, value, "`and` or `or`")
+    return holds if isinstance(holds, bool) else Weak(holds)
+
+
 def _bool(it: Interpreter, node: gast.BoolOp, frame: Frame) -> Any:
     value = evaluate(it, node.values[0], frame)
     it.at(frame.location(node.values[0]))
     return _following(it, value, node, 1, frame)
 
 
-def _following(it: Interpreter, value: Any, node: gast.BoolOp, k: int, frame: Frame) -> Any:
+def _following(it: Interpreter, value: Any, node: gast.BoolOp, k: int, frame: Frame,
+               evaluate: Callable[[Any, Any, Frame], Any] = evaluate) -> Any:
     """The value of `a and b and c`, of which the first k operands gave `value`."""
     from .arms import condition
     from .branches import choose_value
@@ -258,7 +278,7 @@ def _following(it: Interpreter, value: Any, node: gast.BoolOp, k: int, frame: Fr
     def more() -> Any:
         found = evaluate(it, node.values[k], frame)
         it.at(frame.location(node.values[k]))
-        return _following(it, found, node, k + 1, frame)
+        return _following(it, found, node, k + 1, frame, evaluate)
 
     cheap = _without_branch(it, value, holds, more, is_and)
     if cheap is not None:
@@ -348,7 +368,7 @@ def identical(a: Any, b: Any) -> bool:
 def _conditional(it: Interpreter, node: gast.IfExp, frame: Frame) -> Any:
     from .arms import condition
     from .branches import choose_value
-    test = evaluate(it, node.test, frame)
+    test = evaluate_test(it, node.test, frame)
     it.at(frame.location(node.test))
     holds = condition(it, test, "this conditional expression")
     if isinstance(holds, bool):
@@ -428,47 +448,8 @@ def make_closure(it: Interpreter, node: Any, name: str, frame: Frame) -> Closure
 
 
 def _comprehension(it: Interpreter, node: Any, frame: Frame) -> Any:
-    from .iteration import iterate
-    inner = Frame(frame.source, scope_of(node), frame, frame.globals, {}, frame.name, frame.class_name, frame.first,
-                  is_comprehension=True)
-    found: list[Any] = []
-
-    def loop(k: int) -> None:
-        if k == len(node.generators):
-            if isinstance(node, gast.DictComp):
-                key = evaluate(it, node.key, inner)
-                value = evaluate(it, node.value, inner)
-                it.at(inner.location(node.key))
-                found.append((static_key(it, key), value))
-            else:
-                found.append(evaluate(it, node.elt, inner))
-            return
-        part = node.generators[k]
-        if part.is_async:
-            raise error("E112", "coroutines are not supported", frame.location(node))
-        values = evaluate(it, part.iter, frame if k == 0 else inner)
-        it.at(inner.location(part.iter))
-        from .statements import assign
-        for value in iterate(it, values):
-            assign(it, part.target, value, inner)
-            if all(_test(it, test, inner) for test in part.ifs):
-                loop(k + 1)
-
-    loop(0)
-    if isinstance(node, gast.DictComp):
-        return dict(found)
-    if isinstance(node, gast.SetComp):
-        return _static_set(it, found, node, frame)
-    if isinstance(node, gast.GeneratorExp):
-        from .iteration import Iterator
-        return Iterator(found)
-    return found
-
-
-def _test(it: Interpreter, node: Any, frame: Frame) -> bool:
-    value = evaluate(it, node, frame)
-    it.at(frame.location(node))
-    return truth(it, value, "a condition in a comprehension")
+    from .comprehensions import comprehension
+    return comprehension(it, node, frame)
 
 
 HANDLERS: dict[type, Callable[[Any, Any, Frame], Any]] = {

@@ -27,6 +27,7 @@ from ..report import Report
 from .captures import Captures
 from .environment import Frame
 from .errors import raised
+from .growth import Watch
 from .guards import Assumptions, Capture, NeedStatic, Restart, Unify
 from .numpy_calls import call_numpy, call_spelling, not_supported
 from .ranges import surely_nonnegative
@@ -67,8 +68,9 @@ class Interpreter:
         self.handling: list[TranspileError] = []         # exceptions whose handlers are running
         self.catching: list[Callable[[TranspileError], bool]] = []       # of each `try` that is running
         self.frames: list[Frame] = []                    # of the calls that are running
-        self.appended: dict[int, list[Any]] = {}         # what a trip that is looked at appends to lists
-        self.appending_depth = 0
+        self.watch: Watch | None = None                  # looks at a trip, for the lists that it changes
+        self.ahead = 0                                   # loops that are run ahead, for the lengths of lists
+        self.kept: dict[int, tuple[Any, Location | None]] = {}           # what grown lists have copies of
         self.decided: dict[int, tuple[Any, Location | None]] = {}        # containers that may be others
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
         self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before

@@ -102,6 +102,9 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
         found = [value.item(k) for k in range(known_length(it, value.length))]
         value.position = ENDED
         return found
+    from .grown import get_element, is_grown
+    if is_grown(value):
+        return [get_element(it, value, k) for k in range(known_length(it, value.fields["length"]))]
     if is_object(value):
         return _object_items(it, value)
     if is_scalar(value) or python_type(value) is not None:
@@ -121,6 +124,12 @@ def lazily(it: Interpreter, value: Any) -> Any:
     if isinstance(value, ArrayRef) and value.rank:
         _fixed(it, value.shape[0])
     return iterate(it, value)
+
+
+def is_decidable(it: Interpreter, size: Any) -> bool:
+    """Whether a length can be known while transpiling, if need be."""
+    return isinstance(size, int) or (isinstance(size, DimExpr) and it.assumptions.decidable(size)
+                                     and (it.assumptions.example(size) or 0) <= MOST_ELEMENTS)
 
 
 def _between(value: DimRange) -> list[Any] | None:
@@ -145,6 +154,8 @@ def known_length(it: Interpreter, size: Any) -> int:
     """A size as a number: the trace is then for this length alone."""
     if isinstance(size, int):
         return size
+    if not isinstance(size, DimExpr):
+        return it.static_int(size, "the length of this")
     example = it.assumptions.example(size)
     if example is None or example > MOST_ELEMENTS:
         raise error("E117", "the length of this must be known while transpiling", it.here,

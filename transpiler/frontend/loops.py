@@ -93,7 +93,7 @@ def run_loop(loop: Loop) -> Outcome:
     prune(frame, live)
     before = capture(it, frame, () if loop.trips is None else loop.trips.held)
     names, steps = it.names.taken.copy(), it.steps
-    decided = it.decided.copy()
+    decided, kept = it.decided.copy(), it.kept.copy()
     templates = guessed(loop, before)
     shared: dict[int, list[ArrayRef]] = {}
     frame.loops.append(live if live is not None else frozenset(frame.variables))
@@ -103,7 +103,7 @@ def run_loop(loop: Loop) -> Outcome:
             it.forget_names(names)
             restore(before)
             it.at(where)
-            it.decided = decided.copy()
+            it.decided, it.kept = decided.copy(), kept.copy()
             done = _interpret(loop, before, templates, shared, live, outer, where)
             if done is None:                 # the test has effects: it goes into the body
                 loop.test_in_body = True
@@ -123,7 +123,7 @@ def run_loop(loop: Loop) -> Outcome:
         else:
             raise error("E122", "what this loop carries does not settle", where)
     except TranspileError:
-        it.decided = decided                 # it may be unrolled
+        it.decided, it.kept = decided, kept      # it may be unrolled
         raise
     finally:
         frame.loops.pop()
@@ -352,11 +352,12 @@ def _otherwise(loop: Loop, outcome: Outcome) -> Outcome:
 
 def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Callable[[], Outcome],
                        unrolled: Callable[[], Outcome], may_unroll: Callable[[str], bool],
-                       grow: Callable[[], bool] | None = None) -> Outcome:
+                       grow: Callable[[], Callable[[], None] | None] | None = None) -> Outcome:
     """A loop with a known number of trips is run now if that emits nothing; else it stays a loop, unless its body
     needs something that changes from trip to trip while transpiling.
 
-    grow: turns lists that the body appends to into ones that a loop can carry, and says whether there were any.
+    grow: turns lists that the body changes into ones that a loop can carry; None where there are none, else what to do
+    after the loop.
     """
     before, names, steps = capture(it, frame), it.names.taken.copy(), it.steps
     if is_known:
@@ -378,8 +379,12 @@ def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Ca
     it.steps = steps
     restore(before)
     it.at(here)
-    if grow is not None and failure.code in ("E121", "E122") and grow():
-        return rolled()
+    if grow is not None and failure.code in ("E121", "E122"):
+        afterwards = grow()
+        if afterwards is not None:
+            outcome = rolled()
+            afterwards()
+            return outcome
     if not may_unroll(failure.code):
         raise failure
     return unrolled()

@@ -38,6 +38,7 @@ from .templates import (
     fits,
     held_value,
     is_array,
+    is_immutable,
     kind_of,
     make_group,
     number_of,
@@ -139,7 +140,7 @@ class Merger:
         keys, parts = parts_of(x)
         children = tuple(self.lift(p, name, side) for p in parts)
         broken = next((c for c in children if isinstance(c, Broken)), None)
-        pair = None if kind == "tuple" else self._pair(*((x, None) if side == 0 else (None, x)))
+        pair = None if is_immutable(kind, type_of(x)) else self._pair(*((x, None) if side == 0 else (None, x)))
         return broken if broken is not None else Group(kind, type_of(x), keys, children, pair)
 
     def _join_arrays(self, a: Any, b: Any, name: str) -> Template:
@@ -170,10 +171,10 @@ class Merger:
             return broken
         if any(isinstance(c, Option) for c in children):
             return self._broken(a, b, name)
-        if mine[0] == "tuple":
-            if all(isinstance(c, Fixed) for c in children):
+        if is_immutable(mine[0], mine[1]):
+            if all(isinstance(c, Fixed) for c in children) and mine[0] == "tuple":
                 return Fixed(b)
-            return Group("tuple", mine[1], keys, children)
+            return Group(mine[0], mine[1], keys, children)         # type: ignore[arg-type]
         return Group(mine[0], mine[1], keys, children, self._pair(a, b))     # type: ignore[arg-type]
 
     def _broken(self, a: Any, b: Any, name: str) -> Broken:
@@ -294,15 +295,19 @@ class Merger:
                     return broken
                 made = make_group(template, parts)
                 if template.pair is not None:
-                    if not self.is_exact.get(template.pair, True) and self.code == "E122":
-                        mark_decided(self.it, made, self.where)
-                    elif not self.is_exact.get(template.pair, True):
-                        return Poison(error("E123", f"which {template.kind} `{name}` is depends on a branch or a loop "
-                                            "that is decided at run time", self.where, help="make a copy in each case"),
-                                      self.preds)
+                    if not self.is_exact.get(template.pair, True):
+                        self._mark(template.pair, made)
                     self.made[template.pair] = made
                 return made
         raise AssertionError(template)
+
+    def _mark(self, pair: int, made: Any) -> None:
+        """A container that may be one of two: nothing may be written to it, nor to those that it may be."""
+        mark_decided(self.it, made, self.where)
+        if self.code == "E121":
+            for x in self.roots[pair]:
+                if x is not None and not isinstance(x, (Slot, Group)):
+                    mark_decided(self.it, x, self.where)
 
     def _owner(self, pair: int | None) -> str:
         owners = [x.root.owner for x in self.roots.get(pair or 0, ()) if isinstance(x, ArrayRef)]

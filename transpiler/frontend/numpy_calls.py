@@ -17,7 +17,8 @@ from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import SPELLINGS, NotKnown, Weak, find_spelling, is_value
 from . import layout
-from .grown import is_grown, without_grown
+from .grown import holds_grown, without_grown
+from .grown_methods import join_rows
 from .guards import Unify
 from .masked import call_masked
 from .values import KNOWN_SIZE, ArrayRef, FunctionView, Masked, from_numpy, is_static, to_python
@@ -43,7 +44,10 @@ def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict
     function = find_spelling(key)
     if function is None:
         raise not_supported(key)
-    if any(map(is_grown, args)):
+    if any(map(holds_grown, args)):
+        joined = join_rows(it, key, args, kwargs)
+        if joined is not None:
+            return joined
         args = without_grown(it, args)
     if any(isinstance(x, Masked) for x in (*args, *kwargs.values())):
         return call_masked(it, key, args, kwargs)

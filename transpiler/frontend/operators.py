@@ -373,6 +373,10 @@ def combined(it: Interpreter, values: list[Any], all_of: bool) -> Any:
 
 def contains(it: Interpreter, item: Any, container: Any) -> Any:
     """`item in container`."""
+    from .grown import is_grown
+    if is_grown(container):
+        from .grown_methods import has_element
+        return has_element(it, container, item)
     if is_object(container):
         found = it.find_special(container, "__contains__")
         if found is not None:

@@ -24,7 +24,7 @@ from .arms import Outcome, both, condition, either
 from .attributes import get_attribute
 from .branches import branch, choose_value
 from .environment import Frame
-from .expressions import compare_values, evaluate
+from .expressions import compare_values, evaluate, evaluate_test
 from .grown import is_grown
 from .iteration import DimRange, iterate
 from .values import ArrayRef, type_of
@@ -101,7 +101,7 @@ def _guarded(it: Interpreter, case: Any, holds: Fit, bindings: Bindings, frame: 
 
 
 def _test(it: Interpreter, node: Any, frame: Frame) -> Fit:
-    value = evaluate(it, node, frame)
+    value = evaluate_test(it, node, frame)
     it.at(frame.location(node))
     found = condition(it, value, "the guard of a case")
     return bool(found.value) if isinstance(found, Const) else found

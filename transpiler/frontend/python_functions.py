@@ -12,15 +12,16 @@ import numpy as np
 from .. import ops
 from ..errors import error
 from ..ir import dims
-from ..ir.build import const, current
+from ..ir.build import check, const
 from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
+from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast, python_type
 from .attributes import get_attribute, has_attribute
 from .environment import MISSING
-from .grown import elements_of, is_grown
-from .iteration import DimRange, Iterator, iterate, length
+from .grown import element_of, elements_of, is_grown
+from .iteration import DimRange, Iterator, is_decidable, iterate, length
 from .operators import BY_FUNCTION, binary, combined, is_numpy, truth
 from .values import (
     ArrayRef,
@@ -147,6 +148,11 @@ def _next(it: Interpreter, iterator: Any, *default: Any) -> Any:
 
 @means(list)
 def _list(it: Interpreter, values: Any = ()) -> Any:
+    from .comprehensions import Generator, materialised
+    if isinstance(values, Generator):
+        return materialised(it, values)
+    if is_grown(values) and not is_decidable(it, values.fields["length"]):
+        return it.call(get_attribute(it, values, "copy"), (), {})
     return list(iterate(it, values))
 
 
@@ -172,6 +178,10 @@ def _set(it: Interpreter, values: Any = ()) -> Any:
 
 @means(sorted)
 def python_sorted(it: Interpreter, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    if key is None and (is_grown(values) or (isinstance(values, ArrayRef) and values.rank == 1
+                                             and not is_static(values))):
+        from .grown_methods import sorted_list
+        return sorted_list(it, values, reverse)
     items = iterate(it, values)
     keys = [v if key is None else it.call(key, (v,), {}) for v in items]
     if not is_static(keys):
@@ -183,12 +193,21 @@ def python_sorted(it: Interpreter, values: Any, *, key: Any = None, reverse: Any
 
 @means(any)
 def _any(it: Interpreter, values: Any) -> bool:
-    return combined(it, iterate(it, values), all_of=False)
+    return _asked(it, values, False)
 
 
 @means(all)
 def _all(it: Interpreter, values: Any) -> bool:
-    return combined(it, iterate(it, values), all_of=True)
+    return _asked(it, values, True)
+
+
+def _asked(it: Interpreter, values: Any, all_of: bool) -> Any:
+    from .comprehensions import Generator, asked
+    if isinstance(values, Generator) and values.is_fresh:
+        return asked(it, values, all_of)
+    if isinstance(values, ArrayRef) and values.rank == 1 and not isinstance(values.shape[0], int):
+        return it.call(bool, (it.call_numpy(np.all if all_of else np.any, (values,), {}),), {})
+    return combined(it, iterate(it, values), all_of=all_of)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -197,10 +216,19 @@ def _all(it: Interpreter, values: Any) -> bool:
 
 @means(sum)
 def python_sum(it: Interpreter, values: Any, start: Any = 0) -> Any:
+    from .comprehensions import Generator, materialised, summed
+    if isinstance(values, Generator):
+        total = summed(it, values)
+        if total is not None:
+            return total if isinstance(start, int) and start == 0 else binary(it, BY_FUNCTION[operator.add], start,
+                                                                              total)
+        values = materialised(it, values)
     if is_grown(values):
         total = python_sum(it, elements_of(it, values), start)
-        kind = values.fields["kind"]
-        return total if kind is None else it.call(int if kind is bool else kind, (total,), {})
+        slot = element_of(values)
+        if slot.like != "weak":
+            return total
+        return it.call({"f": float, "c": complex}.get(slot.type.kind, int), (total,), {})
     if isinstance(values, ArrayRef) and not is_static(values):
         wide = values.type.kind == "b"             # adding one by one, only bools become int64, as 0 + True does
         total = it.call_numpy(np.sum, (values,), {"axis": 0, "dtype": "int64" if wide else values.dtype})
@@ -218,8 +246,11 @@ def _extreme(name: str) -> Callable[..., Any]:
     python, ufunc, reduction = {"max": (max, np.maximum, np.max), "min": (min, np.minimum, np.min)}[name]
 
     def extreme(it: Interpreter, *values: Any, key: Any = None, default: Any = MISSING) -> Any:
+        from .comprehensions import materialised
+        if len(values) == 1:
+            values = (materialised(it, values[0]),)
         if len(values) == 1 and is_grown(values[0]):
-            values = (elements_of(it, values[0]),)
+            return _extreme_of_list(it, reduction, name, values[0], key, default)
         if len(values) == 1 and isinstance(values[0], ArrayRef) and not is_static(values[0]) and key is None:
             if values[0].rank > 1:
                 raise RuleError("The truth value of an array with more than one element is ambiguous. Use a.any() or "
@@ -229,7 +260,7 @@ def _extreme(name: str) -> Callable[..., Any]:
         if not items:
             if default is not MISSING:
                 return default
-            raise RuleError(f"{name}() iterable argument is empty", kind=ValueError, code="E315")
+            raise RuleError(empty_message(name), kind=ValueError, code="E315")
         keys = [v if key is None else it.call(key, (v,), {}) for v in items]
         if is_static(keys):
             best = it.native(python, range(len(items)), key=lambda k: to_python(keys[k]))
@@ -240,6 +271,34 @@ def _extreme(name: str) -> Callable[..., Any]:
         return functools.reduce(lambda a, b: _larger(it, name, ufunc, a, b), items)
 
     return extreme
+
+
+def _extreme_of_list(it: Interpreter, reduction: Any, name: str, values: Any, key: Any, default: Any) -> Any:
+    """`max(values)` of a list whose length is known only at run time."""
+    from .branches import choose_value
+    if key is not None:
+        raise RuleError(f"`{name}` with a key, of a list whose length is known only at run time, is not supported",
+                        code="E111", kind=NotImplementedError, help=f"use np.arg{name}")
+    numbers, length, weak = elements_of(it, values), values.fields["length"], element_of(values).like == "weak"
+
+    def found() -> Any:
+        result = it.call_numpy(reduction, (numbers,), {})
+        return Weak(result) if weak and isinstance(result, (Var, Const)) else result
+
+    some = ops.greater(as_value(length), const(0, I64))
+    if default is MISSING:
+        check(some, "ValueError", empty_message(name))
+        return found()
+    return choose_value(it, None, some, found, lambda: default)
+
+
+def empty_message(name: str) -> str:
+    """What this Python says about `max([])`."""
+    try:
+        {"max": max, "min": min}[name]([])
+    except ValueError as problem:
+        return str(problem)
+    raise AssertionError("an empty list has no greatest element")
 
 
 def _larger(it: Interpreter, name: str, ufunc: Any, a: Any, b: Any) -> Any:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
-from ..ir.build import check
+from ..ir.build import check, current
 from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, cast
 from .attributes import MUTATORS, get_attribute
 from .decided import check_own
 from .expressions import opposite
+from .grown import is_grown
+from .growth import GROWING
 from .iteration import DimRange, Iterator, iterate
 from .operators import BY_FUNCTION, COMPARE, UNARY, binary, compare, contains, unary
 from .python_functions import TABLE, find_builtin, means, python_sorted, python_sum, single_number
@@ -150,18 +152,42 @@ def container_method(it: Interpreter, owner: Any, method: Any, args: tuple[Any, 
     if isinstance(owner, list) and name == "sort":
         owner[:] = python_sorted(it, owner, **kwargs)
         return None
-    if name == "append" and it.appended:
-        from .grown import note_append
-        if note_append(it, owner, args):
-            return None
+    if isinstance(owner, list) and it.watch is not None and name in GROWING:
+        return _while_watched(it, owner, method, args)
     if isinstance(owner, list) and name == "extend":
-        args = (iterate(it, args[0]),)
+        return extend_list(it, owner, args[0])
     if isinstance(owner, dict) and name in ("get", "pop", "setdefault") and args:
         from .expressions import static_key
         args = (static_key(it, args[0]), *args[1:])
     if isinstance(owner, list) and name in ("pop", "insert") and args:
         args = (it.static_int(args[0], "an index of a list"), *args[1:])
     return it.native(method, *args, **kwargs)
+
+
+def _while_watched(it: Interpreter, owner: Any, method: Any, args: tuple[Any, ...]) -> Any:
+    """A list is changed in a trip that is looked at: elements stay, so that others can be read."""
+    assert it.watch is not None
+    match method.__name__:
+        case "append":
+            it.watch.note(it, owner, list(args))
+            return it.native(method, *args)
+        case "extend":
+            owner.extend(it.watch.note_all(it, owner, args[0]))
+            return None
+        case "pop":
+            it.watch.note(it, owner, [])
+            return it.native(owner.__getitem__, it.static_int(args[0], "an index of a list") if args else -1)
+    it.watch.note(it, owner, [])
+    return None
+
+
+def extend_list(it: Interpreter, owner: Any, values: Any) -> None:
+    """`owner.extend(values)`."""
+    if is_grown(values) or (isinstance(values, ArrayRef) and values.rank and not isinstance(values.shape[0], int)):
+        if it.probes or current().outer is not None:
+            raise RuleError("a list gets as many elements as the running function decides", code="E122",
+                            kind=NotImplementedError)
+    owner.extend(iterate(it, values))
 
 
 @means(operator.getitem)

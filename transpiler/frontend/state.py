@@ -1,7 +1,8 @@
 """All that running code can change while a function is interpreted, so that both arms of a branch start alike.
 
 A *cell* is a thing with changeable contents: a frame (its variables), a list, a dict, a set, an Instance (its fields),
-an iterator (how far it is) or an array (its current version).  A `State` has the contents of all cells that the running functions can reach.
+an iterator (how far it is) or an array (its current version).  A `State` has the contents of all cells that the
+running functions can reach.
 """
 
 from __future__ import annotations

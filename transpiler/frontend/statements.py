@@ -31,11 +31,12 @@ from .branches import (
 from .carried import (
     Loop,
 )
+from .comprehensions import materialised
 from .decided import check_own
 from .environment import Frame
 from .errors import is_pythons_own, original_exception, raised
-from .expressions import evaluate, load_name, make_closure
-from .grown import grow_lists
+from .expressions import evaluate, evaluate_test, load_name, make_closure
+from .growth import grow_lists, look_at_for, look_at_while, one_trip
 from .guards import Access
 from .iteration import ENDED, UNKNOWN, Iterator, iterate, lazily
 from .loops import (
@@ -272,6 +273,13 @@ def _container_in_place(it: Interpreter, op: Operator, old: Any, operand: Any) -
         raise RuleError(f"writing to a {kind} from outside of the function is not supported", code="E126",
                         kind=NotImplementedError, help=f"use `a = a {op.sign} ...`")
     check_own(it, old)
+    if isinstance(old, list) and op.name == "add":
+        from .standard_library import extend_list
+        if it.watch is not None:
+            old.extend(it.watch.note_all(it, old, operand))
+        else:
+            extend_list(it, old, operand)
+        return old
     if isinstance(old, list):
         operand = iterate(it, operand) if op.name == "add" else it.static_int(operand, "the factor of a list")
     if it.native(getattr(old, f"__i{op.name}__"), operand) is NotImplemented:
@@ -312,13 +320,16 @@ def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
 
 
 def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
-    values = evaluate(it, node.iter, frame)
+    values = materialised(it, evaluate(it, node.iter, frame))
     it.at(frame.location(node.iter))
     trips = trips_of(it, values)
     if trips is None:
         return _unrolled(it, node, frame, lazily(it, values))
     if trips.count == 0:
         return execute_block(it, node.orelse, frame)
+    if it.watch is not None:
+        look_at_for(it, node, frame, values, trips)
+        return None
 
     def rolled() -> Outcome:
         if isinstance(values, Iterator):
@@ -336,7 +347,8 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     return rolled_or_unrolled(
         it, frame, trips.count is not None and trips.count <= MOST_TRIED, rolled, unrolled,
         lambda code: can_unroll(it, trips, code),
-        None if trips.count is not None and trips.count <= FEW_TRIPS else lambda: grow_lists(it, frame, node, trips))
+        lambda: grow_lists(it, frame, trips, lambda: one_trip(it, node, frame, trips), rolled,
+                           trips.count is not None and trips.count <= FEW_TRIPS, may_leave(node)))
 
 
 def may_leave(loop: Any) -> bool:
@@ -361,10 +373,13 @@ def _unrolled(it: Interpreter, node: gast.For, frame: Frame, values: Any) -> Out
 
 def _while(it: Interpreter, node: gast.While, frame: Frame) -> Outcome:
     def test() -> Any:
-        value = evaluate(it, node.test, frame)
+        value = evaluate_test(it, node.test, frame)
         it.at(frame.location(node.test))
         return condition(it, value, "the condition of this `while`")
 
+    if it.watch is not None:
+        look_at_while(it, node, frame, test)
+        return None
     before, names = capture(it, frame), it.names.taken.copy()
     with building():
         first = test()
@@ -374,8 +389,16 @@ def _while(it: Interpreter, node: gast.While, frame: Frame) -> Outcome:
         test()
         return execute_block(it, node.orelse, frame)
     is_static = isinstance(first, bool)
-    return rolled_or_unrolled(it, frame, is_static, lambda: run_loop(Loop(it, node, frame, test=test)),
-                              lambda: _unrolled_while(it, node, frame, test), lambda code: is_static)
+
+    def rolled() -> Outcome:
+        return run_loop(Loop(it, node, frame, test=test))
+
+    def once() -> None:
+        test()
+        execute_block(it, node.body, frame)
+
+    return rolled_or_unrolled(it, frame, is_static, rolled, lambda: _unrolled_while(it, node, frame, test),
+                              lambda code: is_static, lambda: grow_lists(it, frame, None, once, rolled, False, True))
 
 
 def _unrolled_while(it: Interpreter, node: gast.While, frame: Frame, test: Callable[[], Any]) -> Outcome:
@@ -414,7 +437,7 @@ def _pass(it: Interpreter, node: Any, frame: Frame) -> None:
 
 
 def _assert(it: Interpreter, node: gast.Assert, frame: Frame) -> None:
-    test = evaluate(it, node.test, frame)
+    test = evaluate_test(it, node.test, frame)
     it.at(frame.location(node.test))
     holds = condition(it, test, "this `assert`")
     if holds is True:

@@ -56,6 +56,13 @@ class Broken:
     problem: TranspileError
 
 
+@dataclass(frozen=True, eq=False)
+class Element:
+    """What the elements of a list are, see `grown`: a template as a value."""
+
+    template: Any
+
+
 Template = Fixed | Slot | Group | Option | Broken
 
 
@@ -104,6 +111,8 @@ def same_static(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(map(same_static, a, b))
     if isinstance(a, slice):
         return same_static((a.start, a.stop, a.step), (b.start, b.stop, b.step))
+    if isinstance(a, Element):
+        return same_template(a.template, b.template)
     if isinstance(a, Closure):
         return a.node is b.node and a.frame is b.frame and same_static(a.defaults, b.defaults) and (
             a.kw_defaults.keys() == b.kw_defaults.keys()
@@ -157,6 +166,12 @@ def kind_of(x: Any) -> str | None:
     if isinstance(x, dict):
         return "dict"
     return "object" if isinstance(x, Instance) else None
+
+
+def is_immutable(kind: str | None, cls: Any) -> bool:
+    """Whether no program can tell two such containers with equal parts from one, but by `is`."""
+    return kind == "tuple" or (kind == "object" and bool(
+        getattr(getattr(cls, "__dataclass_params__", None), "frozen", False)))
 
 
 def parts_of(x: Any) -> tuple[tuple[Any, ...], list[Any]]:

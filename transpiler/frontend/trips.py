@@ -16,6 +16,7 @@ from ..ir.nodes import Value
 from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import as_value, cast
+from .grown import element_at, is_counted, is_grown
 from .iteration import MOST_ELEMENTS, DimRange, Sequence
 from .operators import BY_FUNCTION, binary
 from .values import ArrayRef, is_static
@@ -110,16 +111,21 @@ def array_sequence(it: Interpreter, values: ArrayRef) -> Sequence:
     return Sequence(it, values.shape[0], lambda k: get_item(it, values, k), (values,))
 
 
-def is_grown(values: Any) -> bool:
-    from . import grown
-    return grown.is_grown(values)
-
-
 def grown_sequence(it: Interpreter, values: Any) -> Sequence:
     """The elements of a list that a loop appended to."""
-    from .indexing import get_item
-    size = it.dimension(values.fields["length"], "the length of a list")
-    return Sequence(it, size, lambda k: get_item(it, values, k), (values,))
+    length = values.fields["length"]
+    if is_counted(values):
+        raise RuleError("a loop goes over a list in a loop that appends to it, and how much that is follows only from "
+                        "running it", code="E122", kind=NotImplementedError,
+                        help="write into an array that is large enough")
+
+    def item(k: Any) -> Any:
+        if values.fields["length"] is not length:
+            raise RuleError("a list changes its length while a loop goes over it", code="E110",
+                            kind=NotImplementedError, help="go over a copy of it: `values[:]`")
+        return element_at(it, values, cast(as_value(k), "int64"))
+
+    return Sequence(it, it.dimension(length, "the length of a list"), item, (values,))
 
 
 def sequence_of(it: Interpreter, values: Any) -> Sequence | None:

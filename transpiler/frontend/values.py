@@ -252,6 +252,13 @@ class BoundMethod:
 
 
 @dataclass(eq=False)
+class Native:
+    """A function of the frontend's own: `(interpreter, *args, **kwargs) -> abstract value`."""
+
+    function: Callable[..., Any]
+
+
+@dataclass(eq=False)
 class ArrayMethod:
     """`x.sum` of an array or a NumPy scalar."""
 
@@ -345,7 +352,7 @@ def is_runtime(x: Any) -> bool:
     return isinstance(x, (Var, Const, Weak, DimExpr, Masked))
 
 
-OPAQUE = (OpaqueText, Instance, Closure, BoundMethod, ArrayMethod, Partial, Super, TransformValue)
+OPAQUE = (OpaqueText, Instance, Closure, BoundMethod, ArrayMethod, Native, Partial, Super, TransformValue)
 
 
 LIBRARIES = ("numpy", "scipy", "math", "cmath", "builtins", "functools", "operator", "itertools", "dataclasses",

@@ -16,6 +16,7 @@ from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.families import broadcast_to
 from ..ops.spelling import as_value, cast, find_spelling
+from .decided import check_not_kept
 from .indexing import Index, _check_mask, get_item, index_arrays, parse_index
 from .masked import same_value, select_into
 from .operators import BY_FUNCTION, Operator, binary
@@ -29,6 +30,7 @@ def check_writable(it: Interpreter, ref: ArrayRef) -> None:
     """Located errors for arrays that a transpiled function may not change (yet)."""
     ref.check_certain(writing=True)
     root = ref.root
+    check_not_kept(it, root)
     if root.owner == "argument":
         raise error("E124", "writing to an argument in place is not supported yet", it.here, kind=NotImplementedError,
                     label="this changes the caller's array", help="write to a copy: `x = x.copy()`")

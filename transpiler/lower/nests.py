@@ -7,9 +7,10 @@ from typing import Any
 
 from .. import ops
 from ..ir.build import choose, current, for_loop, int_const, is_plain, located, size_value
+from ..ir.dims import symbol
 from ..ir.index import At
 from ..ir.nodes import Const, For, If, Let, Stmt, Value, Var, While
-from ..ir.types import Type
+from ..ir.types import I64, Type
 from ..ir.walk import Copier, blocks
 from ..ops.base import Lowering
 from .schedule import Schedule
@@ -128,7 +129,9 @@ class Nests:
                     self.copier.values[leaf.target] = named(value, leaf.target)  # type: ignore[index, arg-type]
             case Scalar():
                 (value,) = self._code(leaf)
-                self.copier.values[leaf.target] = named(value, leaf.target)  # type: ignore[index, arg-type]
+                assert leaf.target is not None
+                self.copier.values[leaf.target] = named(value, leaf.target)
+                self._follow_size(leaf.target)
             case Whole():
                 self._whole(leaf.stmt)
             case _:
@@ -196,8 +199,21 @@ class Nests:
     def _code(self, leaf: Leaf) -> list[Value]:
         """Copy the leaf's code here, reading shrunken arrays at their remaining axes."""
         assert leaf.code is not None
+        sizes = dict(self.copier.sizes)          # an int in the code names no size, whatever it is called
         self._copy(leaf.code.stmts, {id(load) for load in leaf.code.loads})
+        self.copier.sizes = sizes
         return [self._index(r) if isinstance(r, Var) else r for r in leaf.code.results]
+
+    def _follow_size(self, scalar: Var) -> None:
+        """A size that is named after this int goes by the name that it has now."""
+        if scalar.type != I64:
+            return
+        value = self.copier.values[scalar]
+        self.copier.sizes.pop(scalar.name, None)
+        if isinstance(value, Const):
+            self.copier.sizes[scalar.name] = int(value.value)
+        elif value.name != scalar.name:
+            self.copier.sizes[scalar.name] = symbol(value.name, 0)
 
     def _copy(self, stmts: Sequence[Stmt], loads: set[int]) -> None:
         for stmt in stmts:
