@@ -274,7 +274,7 @@ def _fresh(name: str, taken: Sequence[str]) -> str:
 def _result_of(applied: Applied) -> Tree:
     """The result's tree with Leafs of its types."""
     traced = trace(applied.callable, applied.arguments)
-    leaves = [Leaf(r.type) for r in traced.func.results]
+    leaves = [Leaf(r.type) for r in traced.func.returned]
 
     def leaf(node: LeafNode, made: Leaf) -> Leaf:
         return Leaf(made.type, node.weak is not None)

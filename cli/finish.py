@@ -47,7 +47,8 @@ class Entry:
     def is_flat(self) -> bool:
         """Whether the compiled function has the user's own arguments and result."""
         plain = all(isinstance(tree, Leaf) for tree in self.applied.arguments)
-        return plain and is_flat(self.trace.out_tree)
+        nothing = bool(self.func.effects) and self.trace.out_tree == StaticNode(None)
+        return plain and (nothing or is_flat(self.trace.out_tree))
 
     @property
     def compiled_name(self) -> str:
@@ -197,7 +198,7 @@ def _paths(tree: Any, text: str) -> list[str]:
 
 def _names_in_wrapper(entry: Entry, compiled: Sequence[str], taken: set[str]) -> list[str]:
     """What the compiled function calls its results, where those are words; else what they are."""
-    count = len(entry.func.results)
+    count = len(entry.func.returned)
     tree = ast.parse("\n".join(compiled)).body[0]
     assert isinstance(tree, ast.FunctionDef)
     last = tree.body[-1]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith.transpiler import pipeline
+from gradsmith.transpiler.emit.effects import sharing_conditions
 from gradsmith.transpiler.emit.names import RESERVED
 from gradsmith.transpiler.emit.python import Emitted, Guard, emit_lines
 from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, error, error_of
@@ -75,8 +76,9 @@ class Traced:
         func, count = self.trace.func, len(self.trace.captures)
         own = func.params[:len(func.params) - count]
         captured = [param for param, _ in self.captures]
-        names = result_names(self.trace.out_tree, self.applied, len(func.results), own)
-        return Func(self.request.name, (*own, *captured), without_places_in(func.body, OURS), names)
+        names = result_names(self.trace.out_tree, self.applied, len(func.returned), own)
+        names = (*names, *(param.name for param in func.effects)) if names else ()
+        return Func(self.request.name, (*own, *captured), without_places_in(func.body, OURS), names, func.effects)
 
     @property
     def captures(self) -> list[tuple[Var, Capture]]:
@@ -153,8 +155,9 @@ def _composed(found: Traced) -> Composed:
     func = pipeline.run(found.func, stages=stages)
     entry = Entry(found.trace, found.applied, func, found.captures, request.name, described(func))
     try:
-        emitted = emit_lines(func, name=entry.compiled_name, doc=_header(found, func), guards=size_guards(
-            func, found.trace, request.name), parallel=request.parallel, standalone=request.standalone)
+        guards = [*size_guards(func, found.trace, request.name), *sharing_guards(func, request.name)]
+        emitted = emit_lines(func, name=entry.compiled_name, doc=_header(found, func), guards=guards,
+                             parallel=request.parallel, standalone=request.standalone)
     except RuleError as problem:
         code = "E207" if request.standalone else problem.code
         raise error(code, problem.message, help=problem.help, kind=problem.kind) from None
@@ -221,6 +224,14 @@ def size_guards(func: Func, found: Trace, name: str) -> list[Guard]:
     holding = f", where {' and '.join(extra)}" if extra else ""
     message = f"{name} was generated for {described(func)}{holding}"
     return [(" and ".join([*conditions, *extra]), f"ValueError({_quoted(message)})")]
+
+
+def sharing_guards(func: Func, name: str) -> list[Guard]:
+    """What is written to must not share memory with anything else."""
+    conditions = sharing_conditions(func)
+    written = ", ".join(param.name for param in func.effects)
+    message = f"{name} writes to {written}: pass arrays that share no memory"
+    return [(" and ".join(conditions), f"ValueError({_quoted(message)})")] if conditions else []
 
 
 def size_conditions(func: Func, found: Trace) -> tuple[list[str], list[str]]:

@@ -30,7 +30,8 @@ PYTHON = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 class Described:
     """args, kwargs: the trees with `Leaf`s for run-time parts.  leaves: those Leafs, in order.  values: what they
     hold in this call, Arrays as NumPy's own.  key: equal for calls that the same specialisation may serve.
-    has_arrays: an Array was among them, so that results are Arrays."""
+    has_arrays: an Array was among them, so that results are Arrays.  copied: arrays that had to be copied into
+    `values`, with their copies."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -38,6 +39,7 @@ class Described:
     values: list[Any]
     key: Any
     has_arrays: bool = False
+    copied: Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = ()
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def describe(args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[s
     new_kwargs = {name: maker.static(arg, name) if name in static.names else maker.visit(arg, name)
                   for name, arg in kwargs.items()}
     return Described(new_args, new_kwargs, maker.leaves, maker.values,
-                     (tuple(maker.key), tuple(kwargs), len(args)), maker.has_arrays)
+                     (tuple(maker.key), tuple(kwargs), len(args)), maker.has_arrays, maker.copied)
 
 
 class _Maker:
@@ -77,6 +79,7 @@ class _Maker:
         self.values: list[Any] = []
         self.key: list[Any] = []
         self.has_arrays = False
+        self.copied: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
         self._sizes: Iterator[str] = _size_names()
 
     def visit(self, x: Any, name: str) -> Any:
@@ -129,10 +132,12 @@ class _Maker:
             x = self._as_ndarray(x, name)
         dtype = self._dtype(x.dtype, name)
         if not x.flags.aligned:
-            x = x.copy("K")
+            original, x = x, x.copy("K")
+            x.flags.writeable = original.flags.writeable
+            self.copied.append((original, x))
         shape = tuple(d if d < 2 else symbol(next(self._sizes)) for d in x.shape)
         pattern = tuple(d if d < 2 else -1 for d in x.shape)
-        return self._leaf(Leaf(Type(dtype, shape), False, x), x,
+        return self._leaf(Leaf(Type(dtype, shape), False, x, writable=x.flags.writeable), x,
                           ("array", dtype, pattern, layout(x), x.flags.writeable))
 
     def _as_ndarray(self, x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:

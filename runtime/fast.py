@@ -26,6 +26,7 @@ import optree
 
 from .array import Array, captured
 from .kernels.guard import Miss
+from .overlap import guarded
 from .parallel import adaptive
 from .specialise import Specialisation, result_form, same_value
 from .transpiler.frontend.guards import Access, StaticGuard
@@ -39,16 +40,18 @@ _CONSTANTS = (str, int, float, complex, bool, bytes, type(None))
 
 
 def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] | None:
-    """None where only the slow path can serve (objects as arguments).
+    """None where only the slow path can serve: objects as arguments, the same array passed twice and written to.
 
     arrays: a path that also takes Arrays, and returns Arrays if there are any; without, those miss.
     """
     args = spec.described.args
-    if spec.described.kwargs or not _is_plain_tree(args):
+    if spec.described.kwargs or not _is_plain_tree(args) or spec.same:
         return None
     entry: Callable[..., Any] = spec.entry
     if _has_loops(spec.func.body):
         entry = adaptive(entry, spec.parallel_entry)
+    if spec.trace.written:
+        entry = guarded(entry, spec.trace.written, spec.signature)
     finish = _finish(spec, spec.converters)
     if arrays or spec.captures_arrays():
         entry = _with_arrays(entry, finish, _finish(spec, spec.array_converters), spec.captures_arrays())
@@ -99,7 +102,7 @@ class _Writer:
             reads.append(f"c{k} = {self._captured(capture.access, kind)}")
             if kind is not None:
                 conditions.append(f"type(c{k}) is {self.name('k', kind)}")
-        if flatten is None and not reads and not conditions and finish is None:
+        if flatten is None and not reads and not conditions and finish is None and not trace.written:
             return entry
         flat = params if flatten is None else [f"*{self.name('flatten', flatten)}(({', '.join([*params, ''])}))"]
         call = f"{self.name('entry', entry)}({', '.join([*flat, *(f'c{k}' for k in range(len(reads)))])})"
@@ -194,7 +197,7 @@ def _finish(spec: Specialisation, convert: Sequence[Callable[[Any], Any] | None]
         if not any(convert):
             return None
         return lambda flat: tuple([x if c is None else c(x) for x, c in zip(flat, convert)])
-    structure, count = spec.trace.out_tree, len(spec.func.results)
+    structure, count = spec.trace.out_tree, len(spec.func.returned)
 
     def build(flat: Any) -> Any:
         values = () if count == 0 else (flat,) if count == 1 else flat

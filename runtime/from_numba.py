@@ -20,6 +20,7 @@ from .arguments import Described
 from .function import Function
 from .specialise import result_form, specialise
 from .transpiler.errors import TranspileError
+from .transpiler.frontend.trees import StaticNode
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
@@ -63,7 +64,8 @@ class ForNumba(CPUDispatcher):  # type: ignore[misc]
         for low in (0, 2):
             try:
                 spec = specialise(self.function, _described(args, low), name=self.function.generated_name(),
-                                  reason="called from compiled code", source=self.function.source_text)
+                                  reason="called from compiled code", source=self.function.source_text,
+                                  checks_sharing=True)
                 break
             except TranspileError as problem:
                 problems.append(problem)
@@ -72,7 +74,7 @@ class ForNumba(CPUDispatcher):  # type: ignore[misc]
         if spec.trace.captures:
             names = ", ".join(str(capture.access) for capture in spec.trace.captures)
             raise TypingError(f"{self.function!r} reads {names}, which compiled code cannot: make them arguments")
-        if result_form(spec.trace.out_tree) is None:
+        if result_form(spec.trace.out_tree) is None and spec.trace.out_tree != StaticNode(None):
             raise TypingError(f"{self.function!r} must return a number, an array or a tuple of them in compiled code")
         return spec.entry.overloads[spec.signature]
 
@@ -85,7 +87,8 @@ def _described(args: tuple[Any, ...], low: int) -> Described:
         if isinstance(type, types.Array):
             dims = tuple(symbol(f"n{count + k}", low) for k in range(type.ndim))
             count += type.ndim
-            leaves.append(Leaf(Type(as_dtype(type.dtype).name, dims), False, None, layout=type.layout))
+            leaves.append(Leaf(Type(as_dtype(type.dtype).name, dims), False, None, layout=type.layout,
+                               writable=type.mutable))
         elif isinstance(type, (types.Number, types.Boolean)):
             name = as_dtype(type).name
             leaves.append(Leaf(Type(name), name in PYTHON, None))

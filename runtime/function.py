@@ -20,6 +20,7 @@ from . import cache
 from .arguments import NOTHING_STATIC, Described, Static, describe
 from .fast import fast_path
 from .kernels.guard import Miss
+from .overlap import Raised
 from .specialise import Specialisation, specialise
 from .transpiler.errors import error
 from .transpiler.frontend.trace import Trace
@@ -80,6 +81,8 @@ class Function:
                 return self._fast(*args)
             except (Miss, TypeError):       # TypeError: another number of arguments, or nothing that Numba knows
                 pass
+            except Raised as found:
+                raise found.error from None
         return self._slow(args, kwargs)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

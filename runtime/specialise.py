@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from types import ModuleType
 from typing import Any
@@ -20,8 +20,11 @@ from .arguments import Described
 from .array import Array, as_array, captured
 from .compile import Entry, compile_entry, numba_type
 from .log import logger
+from .overlap import same_arrays
 from .transpiler import pipeline
+from .transpiler.emit.effects import sharing_conditions
 from .transpiler.emit.python import emit
+from .transpiler.errors import error
 from .transpiler.frontend.trace import Trace, trace
 from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
 from .transpiler.frontend.values import Leaf
@@ -37,6 +40,7 @@ class Specialisation:
     """What one trace compiled to.
 
     entry: takes flat leaves, then captures; raises Miss for other types and for sizes that its guards refuse.
+    same: flat arguments that are the same array as an earlier one, where the function writes to them.
     seconds: what each stage took.
     """
 
@@ -47,6 +51,7 @@ class Specialisation:
     entry: Entry
     described: Described
     seconds: dict[str, float]
+    same: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.converters = converters(self.trace.out_tree, self.func)
@@ -65,7 +70,12 @@ class Specialisation:
     def serves(self, described: Described) -> bool:
         """Whether the call may be answered by this specialisation (sizes are left to the entry's own guards)."""
         return (self.described.key == described.key and self.statics_hold(described.values) and self.guards_hold()
-                and self.captures_hold())
+                and self.captures_hold() and self.sharing_holds(described))
+
+    def sharing_holds(self, described: Described) -> bool:
+        """Whether the arrays of the call share memory as those did that it was made for.  ValueError where no
+        specialisation can be right."""
+        return not self.trace.written or sharing(self.trace, self.leaves, self.flat(described.values)) == self.same
 
     def captures_hold(self) -> bool:
         """Captured values must have the types that they had; their sizes are left to the entry's guards."""
@@ -123,7 +133,7 @@ class Specialisation:
         """The user's result from the entry's; `arrays`: with Arrays in it."""
         chosen = self.array_converters if arrays else self.converters
         flat = [value if convert is None else convert(value)
-                for value, convert in zip(_results(result, len(self.func.results)), chosen, strict=True)]
+                for value, convert in zip(_results(result, len(self.func.returned)), chosen, strict=True)]
         return rebuild(self.trace.out_tree, flat)
 
     def parallel_entry(self) -> Entry | None:
@@ -144,7 +154,19 @@ class Specialisation:
 
     def call(self, described: Described) -> Any:
         arrays = described.has_arrays or self.captures_arrays()
-        return self.finish(self.entry(*self.flat(described.values)), arrays)
+        flat = self.flat(described.values)
+        try:
+            return self.finish(self.entry(*flat), arrays)
+        finally:
+            for original, copy in described.copied:
+                if any(flat[k] is copy for k in self.trace.written):
+                    original[...] = copy
+
+
+def sharing(traced: Trace, leaves: Sequence[Leaf], flat: Sequence[Any]) -> dict[int, int]:
+    """Flat arguments that are the same array as an earlier one that the function writes to (`same_arrays`)."""
+    names = [param.name for param in traced.func.params]
+    return same_arrays(traced.written, flat, names, len(flat) - len(traced.captures))
 
 
 def run_time(traced: Trace, leaves: Sequence[Leaf], items: Sequence[Any]) -> list[Any]:
@@ -175,12 +197,16 @@ def _results(result: Any, count: int) -> Sequence[Any]:
 
 @deep_stack()
 def specialise(fun: Any, described: Described, *, name: str, reason: str, source: str | None = None,
-               derive: Callable[[Trace, Described], Trace] | None = None) -> Specialisation:
-    """Do the whole work for one call.  `derive` makes another function of the traced one.  TranspileError for what
-    cannot be done."""
+               derive: Callable[[Trace, Described], Trace] | None = None,
+               checks_sharing: bool = False) -> Specialisation:
+    """Do the whole work for one call.  `derive` makes another function of the traced one.  checks_sharing: the entry
+    itself refuses arrays that share memory with what it writes to.  TranspileError for what cannot be done."""
     seconds: dict[str, float] = {}
     start = perf_counter()
-    traced = trace(fun, described.args, described.kwargs, source=source)
+    traced = trace(fun, described.args, described.kwargs, source=source, keeps_effects=derive is None)
+    same: dict[int, int] = {}
+    if traced.written:
+        traced, same = _shared(fun, traced, described, source)
     if derive is not None:
         traced = derive(traced, described)
     seconds["trace"] = perf_counter() - start
@@ -191,7 +217,8 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str, source
     leaves = run_time(traced, described.leaves, described.leaves)
     values = run_time(traced, described.leaves, described.values)
     text = emit(func, name=name, doc=_doc(traced, name), zero_d=_zero_d(func, values),
-                guards=entry_guards(func, traced), imports=[GUARD_IMPORT], quick=True)
+                guards=[*entry_guards(func, traced), *(sharing_guards(func) if checks_sharing else ())],
+                imports=[GUARD_IMPORT], quick=True)
     seconds["emit"] = perf_counter() - start
     start = perf_counter()
     free = [(capture.type, captured(capture.get())) for capture in traced.captures]
@@ -202,7 +229,25 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str, source
     seconds["compile"] = perf_counter() - start
     logger.info("compiled %s(%s) in %.0f ms: %s", name, ", ".join(map(str, signature)),
                 1000 * sum(seconds.values()), reason)
-    return Specialisation(name, traced, func, text, table, described, seconds)
+    return Specialisation(name, traced, func, text, table, described, seconds, same)
+
+
+def _shared(fun: Any, traced: Trace, described: Described, source: str | None) -> tuple[Trace, dict[int, int]]:
+    """The trace in which arguments that are the same array are one, where the function writes to it."""
+    def found(of: Trace) -> dict[int, int]:
+        flat = run_time(of, described.leaves, described.values)
+        return sharing(of, described.leaves, [*flat, *(captured(c.get()) for c in of.captures)])
+
+    same = found(traced)
+    if not same:
+        return traced, same
+    leaves = run_time(traced, described.leaves, described.leaves)
+    again = trace(fun, described.args, described.kwargs, source=source,
+                  same={id(leaves[k]): id(leaves[first]) for k, first in same.items()})
+    if run_time(again, described.leaves, described.leaves) != leaves or found(again) != same:
+        raise error("E127", "the same array is passed twice to a function that writes to it", None, kind=ValueError,
+                    help="pass a copy of one of them")
+    return again, same
 
 
 def function_of(text: str, module: ModuleType) -> Any:
@@ -244,6 +289,13 @@ def entry_guards(func: Func, traced: Trace) -> list[tuple[str, str]]:
     if not conditions:
         return []
     return [(" and ".join(conditions), "Miss")]
+
+
+def sharing_guards(func: Func) -> list[tuple[str, str]]:
+    """For callers that do not look themselves."""
+    conditions = sharing_conditions(func)
+    message = "arrays share memory, and the function writes to one of them"
+    return [(" and ".join(conditions), f'ValueError("{message}")')] if conditions else []
 
 
 def _is_argument(params: Sequence[Var], name: str) -> bool:

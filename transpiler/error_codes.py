@@ -123,7 +123,8 @@ After a run-time `if`, one name may refer to one array or to another, and then i
 two changes is known only at run time. Write to each in its own branch, or copy first: `b = np.where(c, x, y)`.
 """)
 _code("E124", "A write to an array that must not change", ValueError, """
-The array is read-only: a broadcast view, a constant, or one that a transform forbids to change. Write to a copy.
+The array belongs to the surroundings of a function under a transform, which has effects on nothing. Pass it as an
+argument, write to a copy, or use `gradsmith.functional`, which returns what a function wrote.
 """)
 _code("E125", "Unrolling does not end", RecursionError, """
 A loop or a recursion that is decided while transpiling goes on for too many steps. Recursion is unrolled, so it must
@@ -133,6 +134,15 @@ loop. A loop over very many steps stays a loop in the generated code if its boun
 _code("E126", "A side effect that is not supported", NotImplementedError, """
 Printing, appending to a list from outside, or rebinding a global has an effect beyond arguments and results.
 Return the value instead.
+""")
+
+_code("E127", "Arguments that share memory, one of which is written to", ValueError, """
+A function that writes to an array may get the same array twice, and then both arguments are that array. Views that
+overlap in part, an array that a global refers to, too, and arrays whose own elements share memory are refused: which
+writes the function would see depends on where they overlap. Pass a copy of one of them.
+""")
+_code("E128", "A write to a read-only array", ValueError, """
+NumPy's own error: the caller's array is read-only, or it is a broadcast array or a diagonal. Write to a copy.
 """)
 
 # --- E2xx: operations and their rules ----------------------------------------------------------------------------

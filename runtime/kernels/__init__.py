@@ -94,6 +94,7 @@ _ON_DEMAND = {
         "stacked_qr",
         "stacked_pinv",
     ),
+    "sharing": ("apart", "distinct"),
     "sorting": ("sort", "argsort"),
     "views": ("permuted", "reshaped"),
 }

@@ -95,14 +95,15 @@ def emit_lines(func: Func | Module, *, name: str | None = None, doc: str = "", z
         functions = {key: f"{text}_" if text in called else text for key, text in functions.items()}
     texts = [one.text() for one in written]
     kernels = set[str]().union(*(text.kernels for text in texts))
-    body = "\n\n\n".join(text.source for text in texts)
+    helpers = [alone.FUNCTIONS[name] for name in sorted(called & alone.FUNCTIONS.keys())] if options.standalone else []
+    body = "\n\n\n".join([*helpers, *(text.source for text in texts)])
     if options.quick and not options.standalone:
         body, allocations = _own_allocations(body)
         kernels |= allocations
     header = [f'"""{doc.strip()}\n"""' if "\n" in doc.strip() else f'"""{doc.strip()}"""', ""] if doc.strip() else []
     lines = _imports(body, kernels, options, imports)
     before = "\n".join([*header, *lines, *(["", ""] if lines else []), ""])
-    starts, at = [], before.count("\n") + 1
+    starts, at = [], before.count("\n") + 1 + sum(text.count("\n") + 3 for text in helpers)
     for text in texts:
         starts.append(at + text.head)
         at += text.source.count("\n") + 3
@@ -170,12 +171,15 @@ class _Function:
         self.expressions.numpy_first = self.numbers.operations
 
     def _kernels(self) -> set[str]:
-        """What the templates call that is neither built in nor of a module."""
+        """What the templates and the guards call that is neither built in nor of a module."""
         found: set[str] = set()
         for stmt in self.plan.statements():
             if isinstance(stmt, Let) and self.plan.roles[stmt] not in (Role.LOAD, Role.SLICE, Role.STORE, Role.ADD):
                 found |= {node.func.id for node in ast.walk(self.plan.template(stmt).tree)
                           if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        for condition, _ in self.guards:
+            found |= {node.func.id for node in ast.walk(ast.parse(condition, mode="eval"))
+                      if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         return found - BUILTINS
 
     def _sizes(self) -> list[str]:

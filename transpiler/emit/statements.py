@@ -19,7 +19,8 @@ from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var,
 from . import templates as t
 from .access import Role
 from .expressions import Expressions, computes, names_in
-from .names import Naming
+from .memory import left_over
+from .names import INDICES, Naming
 from .plan import Plan
 from .storage import Storage
 
@@ -76,11 +77,51 @@ class Writer:
 
     def function(self, func: Func) -> None:
         self.block(func.body)
-        results = [self._taken(None, "return", k, result) for k, result in enumerate(func.results)]
-        loc = self._loc(func.results[0]) if len(results) == 1 else None
+        results = [self._taken(None, "return", k, result) for k, result in enumerate(func.returned)]
+        loc = self._loc(func.returned[0]) if len(results) == 1 else None
+        effects = self.storage.memory.kept(left_over(func))
+        if effects:
+            # Results are computed before what they read is overwritten.
+            for k, (result, value) in enumerate(zip(results, func.returned)):
+                if computes(result) or not isinstance(result, ast.Name | ast.Constant):
+                    kept = t.name(self.naming.fresh("result"))
+                    self.assign(kept.id, result, self._loc(value))
+                    results[k] = kept
+            self.write_back(effects)
+        if func.effects and not results:
+            if not self.lines:
+                self.line("pass")
+            return
         text = _tuple_text([ast.unparse(result) for result in results])
         self.writing = tuple(s for result in func.results for s in self._inside(result))
         self.line(f"return {text}", loc if any(map(computes, results)) else None)
+
+    def write_back(self, pairs: Sequence[tuple[Var, Value]]) -> None:
+        """Copy values into the memory of params, as if at once."""
+        sources = [self.expressions.value(value) for _, value in pairs]
+        for k, (_, value) in enumerate(pairs):
+            if self.storage.memory.home(value) is not None:
+                kept = t.name(self.naming.fresh("new"))
+                self.assign(kept.id, t.call(ast.Attribute(sources[k], "copy", ast.Load())))
+                sources[k] = kept
+        for (param, value), source in zip(pairs, sources, strict=True):
+            self._copied_into(self.naming.of(param), source, value)
+
+    def _copied_into(self, name: str, source: ast.expr, value: Value) -> None:
+        """`for i in range(a.shape[0]): a[i] = source[i]`."""
+        if isinstance(value, Var) and not isinstance(source, ast.Name):
+            kept = t.name(self.naming.fresh("new"))
+            self.assign(kept.id, source)
+            source = kept
+        indices = [self.naming.fresh(INDICES[k % len(INDICES)]) for k in range(value.type.rank)]
+        for k, index in enumerate(indices):
+            self.line(f"for {index} in range({name}.shape[{k}]):")
+            self.depth += 1
+        place = f"[{', '.join(indices)}]"
+        element = f"{ast.unparse(source)}{place}" if isinstance(value, Var) else ast.unparse(
+            t.constant(value.value, value.type.dtype))
+        self.line(f"{name}{place} = {element}")
+        self.depth -= len(indices)
 
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
@@ -106,6 +147,7 @@ class Writer:
             case Check():
                 self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
                 self.depth += 1
+                self.write_back(self.storage.memory.kept(stmt.kept))
                 self.line(f"raise {stmt.kind}({_quoted(_placed(stmt.message, stmt.loc))})", stmt.loc)
                 self.depth -= 1
             case If():

@@ -2,12 +2,14 @@
 
 In the IR arrays are values; in the text they are memory.  Each array has one owner at a time:
 
-    owner      what `empty`, a constant, a kernel, a call, a store, a loop or a branch gives
-    borrower   a parameter (it is the caller's) or a view (it is its array's)
+    owner      what `empty`, a constant, a kernel, a call, a store, a loop or a branch gives, and a parameter that the
+               function has an effect on
+    borrower   another parameter (it is the caller's) or a view (it is its array's)
 
 A store, a loop's carry, a branch's result and the function's result *take* their operand's memory.  They may have it
 if its owner is no parameter, nobody reads the operand or another view of the same memory afterwards, and no other
-result of the same place takes it too; otherwise they take a copy.  So two owners never share memory.
+result of the same place takes it too; otherwise they take a copy.  So two owners never share memory.  What lies in
+the memory of a parameter with an effect is told by `memory`; it is never returned, but copied.
 
 Values that are never needed at the same time and are joined by a loop, a branch or a store share a variable:
 
@@ -25,6 +27,7 @@ from typing import assert_never
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, bound_inside
 from .access import Role
+from .memory import Memory
 from .plan import Plan
 from .templates import NARROW_INTS
 
@@ -43,6 +46,7 @@ class Storage:
         self.prange: set[For] = set()
         self.partial: set[Var] = set()
         self.params = set(plan.func.params)
+        self.borrowed = self.params - set(plan.func.effects)
         self._points = 0
         self._bits: dict[Var, int] = {}
         self._parent: dict[Var, Var] = {}
@@ -50,6 +54,8 @@ class Storage:
         if parallel:
             self._find_parallel(plan.func.body)
         self._walk(plan.func)
+        self.memory = Memory(plan, self.copies)
+        self._take("return", None, plan.func.returned, set(), is_return=True)
         self._coalesce()
         self.prange = {loop for loop in self.prange if self._stays_in_place(loop)}
 
@@ -110,7 +116,6 @@ class Storage:
             self._bits[var] = self._bits.get(var, 0) | bit
 
     def _walk(self, func: Func) -> None:
-        self._take("return", None, func.results, set(), is_return=True)
         live = self._block(func.body, self._named(func.results))
         self._point(live | set(func.params))
 
@@ -130,7 +135,7 @@ class Storage:
             case Let() | Call():
                 return self._let(stmt, live)
             case Check():
-                return live | self._named([stmt.pred])
+                return live | self._named([stmt.pred, *(value for _, value in stmt.kept)])
             case If():
                 self._point(live | targets)
                 live = live - targets
@@ -209,7 +214,7 @@ class Storage:
                 case While():
                     found |= self._named(stmt.inits)
                 case Check():
-                    found |= self._named([stmt.pred])
+                    found |= self._named([stmt.pred, *(value for _, value in stmt.kept)])
                 case _:
                     assert_never(stmt)
             for inner in blocks(stmt):
@@ -222,7 +227,7 @@ class Storage:
         if isinstance(value, Const):
             return True
         root = self.plan.root(value)
-        if root in self.params or (self.plan.is_view(value) and not views_may):
+        if root in self.borrowed or (self.plan.is_view(value) and not views_may):
             return False
         return not any(var.type.shape and self.plan.root(var) is root for var in live)
 
@@ -234,7 +239,8 @@ class Storage:
             if not value.type.shape or isinstance(value, Const):
                 continue
             root = self.plan.root(value)
-            if root in taken or not self._is_free(value, live, views_may=is_return):
+            if root in taken or not self._is_free(value, live, views_may=is_return) or (
+                    is_return and self.memory.home(value) is not None):
                 self.copies.add((stmt, which, k))
             else:
                 taken.add(root)
@@ -271,6 +277,8 @@ class Storage:
             return
         if _called(a) != _called(b) and (a in self.params or b in self.params or not a.type.shape):
             return      # the user has two names for it: `d_x = ct`
+        if self.memory.home(a) != self.memory.home(b):
+            return      # the name of a parameter with an effect always means its memory
         a, b = self.owner(a), self.owner(b)
         if a is b or self.live(a) & self.live(b) or self._is_index(a) or self._is_index(b):
             return

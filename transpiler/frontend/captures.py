@@ -19,6 +19,7 @@ from ..ir.nodes import Var
 from ..ir.types import Type
 from ..ops.spelling import Weak
 from .guards import Access, Assumptions, Capture, StaticGuard
+from .outside import Outside
 from .stand_ins import numpys_own
 from .values import LIBRARIES, ArrayRef, Leaf, OuterDict, OuterList, from_numpy
 
@@ -37,8 +38,9 @@ class Captures:
     """All that one trace took from outside, each thing once."""
 
     def __init__(self, names: Names, assumptions: Assumptions, sizes: Mapping[str, Any],
-                 static: frozenset[tuple[Any, ...]] = frozenset()) -> None:
+                 static: frozenset[tuple[Any, ...]] = frozenset(), outside: Outside | None = None) -> None:
         self.names, self.assumptions, self.sizes, self.static = names, assumptions, sizes, static
+        self.outside = Outside() if outside is None else outside
         self.captures: list[Capture] = []
         self.params: list[Var] = []
         self.guards: dict[tuple[Any, ...], StaticGuard] = {}
@@ -105,7 +107,11 @@ class Captures:
         else:
             shape = tuple(self._size(access.name, axis, size) for axis, size in enumerate(value.shape))
             var = self._parameter(access, Type(value.dtype.name, shape), weak=False)
-            made = ArrayRef(var, owner="captured") if value.ndim else var
+            made = ArrayRef(var, owner="captured" if value.flags.writeable else "read-only") if value.ndim else var
+            if isinstance(made, ArrayRef):
+                self.outside.add(var, made)
+            else:
+                self.outside.numbers.add(var)
         if isinstance(made, ArrayRef):
             self._arrays[id(value)] = made
         return made

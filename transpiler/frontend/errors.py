@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..errors import Location, TranspileError, error
 
 # Codes that stand for an exception Python or NumPy itself would raise; the others say that gradsmith cannot go on.
-PYTHONS_OWN = frozenset({"E114", "E115", "E116", "E118", "E119", "E120", "E201", "E208", "E301", "E302", "E303", "E304",
-                         "E305", "E306", "E308", "E309", "E310", "E312", "E314", "E315", "E316"})
+PYTHONS_OWN = frozenset({"E114", "E115", "E116", "E118", "E119", "E120", "E128", "E201", "E208", "E301", "E302", "E303",
+                         "E304", "E305", "E306", "E308", "E309", "E310", "E312", "E314", "E315", "E316"})
 
 
 def raised(exception: BaseException, loc: Location | None) -> TranspileError:

@@ -30,6 +30,7 @@ from .errors import raised
 from .growth import Watch
 from .guards import Assumptions, Capture, NeedStatic, Restart, Unify
 from .numpy_calls import call_numpy, call_spelling, not_supported
+from .outside import keeping_nothing
 from .ranges import surely_nonnegative
 from .source import FunctionSource, find_source
 from .trees import Structure, flatten, leaf_values, unflatten
@@ -75,6 +76,7 @@ class Interpreter:
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
         self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before
         self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name
+        self.outside = captures.outside
         self.depth = 0
         self.steps = 0
         self.barrier = 0               # arrays older than this belong to an outer block
@@ -290,7 +292,7 @@ class Interpreter:
         values = leaf_values(leaves)
         barrier, self.barrier = self.barrier, ArrayRef(known=np.zeros(0)).serial
         try:
-            with building() as inner:
+            with building() as inner, keeping_nothing():
                 params = [inner.var(v.type, v.name if isinstance(v, Var) else "x") for v in values]
                 for value, param in zip(values, params):
                     self._follows(param, value)

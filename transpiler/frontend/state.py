@@ -53,7 +53,9 @@ def capture(it: Interpreter, frame: Frame | None = None, extra: Iterable[Any] = 
     """
     state = State()
     frames = dict.fromkeys([*it.frames, frame])
-    _walk(state, [f for f in frames if f is not None and f is not without] + list(extra), counting=True)
+    # The caller refers to its arrays, too.
+    held = [*it.outside.arrays.values(), *extra]
+    _walk(state, [f for f in frames if f is not None and f is not without] + held, counting=True)
     if known is not None:
         _walk(state, [cell for cell, _ in known.cells.values()], counting=False)
     return state

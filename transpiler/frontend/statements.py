@@ -237,6 +237,8 @@ def _augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> None:
                 update_masked(it, op, container, old, operand)
                 return
             new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
+            if isinstance(container, (list, dict)) and new is old:
+                return              # what changed in place stays where it is
             if not isinstance(old, ArrayRef) or new is not old or old.base is None:
                 it.at(frame.location(node.target))
                 set_item(it, container, key, new)
@@ -257,6 +259,7 @@ def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame
         from .writes import update
         update(it, op, old, operand)
         return old
+    it.outside.check_number(old)
     if isinstance(old, (list, dict, set)) and hasattr(old, f"__i{op.name}__"):
         return _container_in_place(it, op, old, operand)
     if isinstance(old, Instance):

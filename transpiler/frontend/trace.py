@@ -29,6 +29,7 @@ from .captures import Captures
 from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, Unify
 from .interpreter import Interpreter
 from .layout import of_array
+from .outside import Outside, keeping_of
 from .source import FunctionSource
 from .trees import Structure, flatten, leaf_values
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
@@ -45,6 +46,7 @@ class Trace:
     leaves: the arguments' leaves that are params, in order; static_args: those made static, with their values.
     sizes: named sizes that were found to be other dimensions; leaf types have them replaced.
     report: what transforms told of what they did, where it was asked for.
+    written: the params of func that are arrays it writes to (`Func.effects`), as positions.
     """
 
     func: Func
@@ -57,6 +59,7 @@ class Trace:
     sources: tuple[FunctionSource, ...]
     sizes: Mapping[str, Any] = field(default_factory=dict)
     report: Report | None = None
+    written: tuple[int, ...] = ()
 
 
 @dataclass
@@ -71,19 +74,21 @@ class _Knowledge:
 
 def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, *,
           source: str | None = None, sizes: Mapping[str, int] | None = None, name: str | None = None,
-          reporting: bool = False) -> Trace:
+          keeps_effects: bool = True, same: Mapping[int, int] | None = None, reporting: bool = False) -> Trace:
     """Trace `fn` at arguments that are trees of `Leaf`s (run-time values) and static Python objects.
 
     source: the text of fn, where it cannot be found.  sizes: example sizes of the symbols in leaf types, beyond those
-    that the leaves' own examples give.  reporting: the trace comes with a `Report`.  TranspileError: the function
-    cannot be transpiled at these arguments.
+    that the leaves' own examples give.  keeps_effects: arrays that fn writes to are changed for the caller, else fn
+    has copies.  same: by identities of Leafs, those that are the same array as another one.  reporting: the trace
+    comes with a `Report`.  TranspileError: the function cannot be transpiled at these arguments.
     """
     ops.load_table()
     kwargs = dict(kwargs or {})
     knowledge = _Knowledge()
     with deep_stack():
         for count in itertools.count():
-            attempt = _Attempt(fn, args, kwargs, source, sizes or {}, knowledge, name, Report() if reporting else None)
+            attempt = _Attempt(fn, args, kwargs, source, sizes or {}, knowledge, name, keeps_effects, same or {},
+                               Report() if reporting else None)
             token = dims.deciding.set(attempt.assumptions)
             try:
                 return attempt.run()
@@ -126,7 +131,9 @@ class _Attempt:
     """One go at tracing."""
 
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str | None,
-                 sizes: Mapping[str, int], knowledge: _Knowledge, name: str | None, report: Report | None) -> None:
+                 sizes: Mapping[str, int], knowledge: _Knowledge, name: str | None, keeps_effects: bool,
+                 same: Mapping[int, int], report: Report | None) -> None:
+        self.keeps_effects, self.same = keeps_effects, same
         self.fn, self.args, self.kwargs, self.knowledge = fn, args, kwargs, knowledge
         self.name = name or _name_of(fn)
         self.variables: list[tuple[Leaf, Var]] = []
@@ -136,7 +143,8 @@ class _Attempt:
         found = [leaf for tree in (args, kwargs) for leaf in leaves_of(tree)]
         self.assumptions = Assumptions(self._example_sizes(found, sizes))
         self.names.taken.update(self.assumptions.sizes)
-        captures = Captures(self.names, self.assumptions, knowledge.sizes, frozenset(knowledge.static_captures))
+        captures = Captures(self.names, self.assumptions, knowledge.sizes, frozenset(knowledge.static_captures),
+                            Outside(keeps_effects))
         self.it = Interpreter(self.names, self.assumptions, captures, report)
         inner = _function_of(fn)
         if source is not None and inner is not None:
@@ -155,7 +163,7 @@ class _Attempt:
 
     def run(self) -> Trace:
         it = self.it
-        with building(self.names) as builder:
+        with building(self.names) as builder, keeping_of(it.outside.now):
             names = _parameter_names(self.fn, len(self.args))
             args = tuple(self.abstract(a, n) for a, n in zip(self.args, names))
             kwargs = {k: self.abstract(v, k) for k, v in self.kwargs.items()}
@@ -166,12 +174,15 @@ class _Attempt:
                 results = tuple(leaf_values(leaves))
             except RuleError as problem:
                 raise problem.at(it.here) from None
+            effects = it.outside.effects()
         params = tuple([var for _, var in self.variables] + it.captures.params)
-        func = Func(self.name, params, Block(tuple(builder.stmts), results))
+        func = Func(self.name, params, Block(tuple(builder.stmts), (*results, *effects.values())),
+                    effects=tuple(effects))
         static = tuple((leaf, leaf.example) for leaf in self.knowledge.static.values())
         return Trace(func, out_tree, tuple(it.captures.captures), tuple(it.captures.guards.values()),
                      tuple(self.assumptions.guards), static, tuple(leaf for leaf, _ in self.variables),
-                     tuple(it.sources.values()), dict(self.knowledge.sizes), it.report)
+                     tuple(it.sources.values()), dict(self.knowledge.sizes), it.report,
+                     tuple(k for k, param in enumerate(params) if param in effects))
 
     def abstract(self, value: Any, name: str) -> Any:
         """An argument as the interpreter sees it."""
@@ -201,6 +212,11 @@ class _Attempt:
             return self._made[id(leaf)]
         name = name if name.isidentifier() else "".join(c if c.isalnum() else "_" for c in f"x_{name}")
         self.names_of[id(leaf)] = name
+        other = self.same.get(id(leaf))
+        if other is not None and other in self._made:
+            self.variables.append((leaf, Var(self.names.fresh(name), leaf.type)))       # a parameter that nobody reads
+            self._made[id(leaf)] = self._made[other]
+            return self._made[other]
         if id(leaf) in self.knowledge.static:
             made = leaf.example if leaf.weak else from_numpy(np.asarray(leaf.example, leaf.type.dtype))
         else:
@@ -221,7 +237,13 @@ class _Attempt:
             self.assumptions.fixed.add(var.name)
         if type_.shape:
             order = leaf.layout or ("A" if leaf.example is None else of_array(np.asarray(leaf.example)))
-            return ArrayRef(var, owner="argument", layout=order)
+            if not self.keeps_effects:
+                return ArrayRef(var, layout=order)
+            made = ArrayRef(var, owner="argument" if leaf.writable else "read-only", layout=order)
+            self.it.outside.add(var, made)
+            return made
+        if self.keeps_effects and isinstance(leaf.example, np.ndarray):
+            self.it.outside.numbers.add(var)
         return Weak(var) if leaf.weak else var
 
 

@@ -44,6 +44,7 @@ class Leaf:
 
     example: the value of this call, if there is one; it decides shape guards, and stands in when the value turns
     out to be needed while transpiling.  layout: "C" where arrays are C-contiguous; without it the example tells.
+    writable: False for a read-only array.
     """
 
     type: Type
@@ -51,6 +52,7 @@ class Leaf:
     example: Any = None
     differentiable: bool = False
     layout: str | None = None
+    writable: bool = True
 
 
 class View:

@@ -31,14 +31,12 @@ def check_writable(it: Interpreter, ref: ArrayRef) -> None:
     ref.check_certain(writing=True)
     root = ref.root
     check_not_kept(it, root)
-    if root.owner == "argument":
-        raise error("E124", "writing to an argument in place is not supported yet", it.here, kind=NotImplementedError,
-                    label="this changes the caller's array", help="write to a copy: `x = x.copy()`")
-    if root.owner == "captured":
-        raise error("E124", "writing to an array from outside of the function is not supported", it.here,
-                    help="write to a copy: `x = x.copy()`")
+    if root.owner == "captured" and (
+            it.barrier or not it.outside.keeps_effects or root not in it.outside.arrays.values()):
+        raise error("E124", "a function under a transform writes to an array from outside of it", it.here,
+                    kind=NotImplementedError, help="pass the array as an argument, or write to a copy: `x = x.copy()`")
     if "read-only" in (ref.owner, root.owner):
-        raise RuleError("assignment destination is read-only", kind=ValueError, code="E124")
+        raise RuleError("assignment destination is read-only", kind=ValueError, code="E128")
     if root.serial < it.barrier:
         raise error("E124", "a function under a transform writes to an array of its surroundings", it.here,
                     kind=NotImplementedError, help="return the new array instead")

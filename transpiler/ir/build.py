@@ -25,6 +25,21 @@ if TYPE_CHECKING:
 
 _current: ContextVar[Builder | None] = ContextVar("builder", default=None)
 
+Kept = tuple[tuple[Var, Value], ...]
+
+
+def _nothing_kept() -> Kept:
+    return ()
+
+
+# What the memory of the caller's arrays is to hold should a check fail that is emitted now (`Check.kept`).
+keeping: ContextVar[Callable[[], Kept]] = ContextVar("keeping", default=_nothing_kept)
+
+
+def kept_now() -> Kept:
+    """For a check that is emitted here."""
+    return keeping.get()()
+
 
 class Names:
     """Unique names within one func: `x`, then `x_1`, `x_2`, ..."""
@@ -224,7 +239,7 @@ def check(pred: Value, kind: str, message: str) -> None:
     builder = current()
     if pred.type != BOOL:
         raise TypeError("a check needs a bool scalar")
-    builder.stmts.append(Check(pred, kind, message, builder.loc))
+    builder.stmts.append(Check(pred, kind, message, builder.loc, kept_now()))
 
 
 def build_func(name: str, param_types: Sequence[tuple[str, Type]], body: Callable[..., Sequence[Value]],

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 from . import build
@@ -135,4 +136,4 @@ def _renamed(func: Func, names: dict[str, str]) -> Func:
             return Call(stmt.targets, names[stmt.func], stmt.args, stmt.loc, stmt.needed)
         return with_blocks(stmt, [visit(b) for b in blocks(stmt)])
 
-    return Func(names.get(func.name, func.name), func.params, visit(func.body), func.result_names)
+    return replace(func, name=names.get(func.name, func.name), body=visit(func.body))

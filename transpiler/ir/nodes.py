@@ -221,12 +221,16 @@ class Call:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Check:
-    """Raise the built-in exception named `kind` with `message` unless `pred` is true."""
+    """Raise the built-in exception named `kind` with `message` unless `pred` is true.
+
+    kept: params with what their memory is to hold when it raises, as for `Func.effects`.
+    """
 
     pred: Value
     kind: str
     message: str
     loc: Location | None = None
+    kept: tuple[tuple[Var, Value], ...] = ()
 
     @property
     def targets(self) -> tuple[Var, ...]:
@@ -239,16 +243,26 @@ Stmt = Let | If | For | While | Call | Check
 @dataclass(frozen=True, eq=False, slots=True)
 class Func:
     """Named sizes in parameter types are bound by the arguments' shapes.  A named size may also be the value of
-    the int64 scalar of the same name (a parameter or an earlier target).  `result_names` may name results."""
+    the int64 scalar of the same name (a parameter or an earlier target).  `result_names` may name results.
+
+    effects: params whose memory holds, when the func ends, what the last results say, one for each.  To every pass
+    they are results like others; emission writes them into the caller's arrays and returns the rest.
+    """
 
     name: str
     params: tuple[Var, ...]
     body: Block
     result_names: tuple[str, ...] = ()
+    effects: tuple[Var, ...] = ()
 
     @property
     def results(self) -> tuple[Value, ...]:
         return self.body.results
+
+    @property
+    def returned(self) -> tuple[Value, ...]:
+        """The results without those that are left in params' memory."""
+        return self.results[:len(self.results) - len(self.effects)]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -71,6 +71,10 @@ class _Parser(Reader):
         if self.accept("->"):
             self.expect("(")
             types = self.listed(")", lambda: self.result_type(names))
+        effects: tuple[Var, ...] = ()
+        if self.accept("writes"):
+            self.expect("(")
+            effects = tuple(self.listed(")", self.variable))
         if self.accept("where"):
             self.lower_bound()
             while self.accept(","):
@@ -78,7 +82,7 @@ class _Parser(Reader):
         body = self.indented("return")
         if types is not None and types != [str(r.type) for r in body.results]:
             self.fail(f"the results have types ({', '.join(str(r.type) for r in body.results)})", arrow)
-        return Func(name, params, body, tuple(names))
+        return Func(name, params, body, tuple(names), effects)
 
     def read_lows(self) -> None:
         """Note `name >= number` from the end of the head: types before it depend on them."""
@@ -128,13 +132,25 @@ class _Parser(Reader):
     def statement(self) -> Stmt:
         if self.sees("check") and self.peek(1).text != ":":
             self.at += 1
-            check = Check(self.value(), self.name_or_text(), self.text())
+            check = Check(self.value(), self.name_or_text(), self.text(), kept=self.kept())
             self.end_line()
             return check
         targets = self.targets()
         stmt = self.right_side(targets)
         self.vars.update((t.name, t) for t in targets)
         return stmt
+
+    def kept(self) -> tuple[tuple[Var, Value], ...]:
+        """`keeping (a = value, ...)`."""
+        def pair() -> tuple[Var, Value]:
+            param = self.variable()
+            self.expect("=")
+            return param, self.value()
+
+        if not self.accept("keeping"):
+            return ()
+        self.expect("(")
+        return tuple(self.listed(")", pair))
 
     def targets(self) -> tuple[Var, ...]:
         if self.accept("("):
@@ -231,6 +247,13 @@ class _Parser(Reader):
         while self.accept(","):
             found.append(self.value())
         return tuple(found)
+
+    def variable(self) -> Var:
+        token, value = self.peek(), self.value()
+        if isinstance(value, Const):
+            self.fail("a name is needed here", token)
+        assert isinstance(value, Var)
+        return value
 
     def value(self) -> Value:
         token = self.peek()

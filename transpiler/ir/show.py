@@ -15,7 +15,8 @@
       return y, 0.0:f64[k]
 
 `where` states what is known of a size other than the usual, which is to be at least 2.  `call f(x) if read`
-is a call that may go where nobody reads what it gives.
+is a call that may go where nobody reads what it gives.  `writes (a)` before `where`: the last result is left in the
+memory of the param `a`; a check says what that holds if it fails, `keeping (a = a_1)`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class _Printer:
             results = [f"{_name(n)}: {t}" for n, t in zip(func.result_names, results)]
         marks = [f"{n} >= {low}" for n, low in sorted((self.lows or {}).items()) if low != USUAL_LOW]
         where = f" where {', '.join(marks)}" if marks else ""
-        head = f"func {_name(func.name)}({params}) -> ({', '.join(results)}){where}:"
+        writes = f" writes ({', '.join(p.name for p in func.effects)})" if func.effects else ""
+        head = f"func {_name(func.name)}({params}) -> ({', '.join(results)}){writes}{where}:"
         return "\n".join([head, *self.block(func.body, 1, "return")]) + "\n"
 
     def block(self, block: Block, depth: int, end: str = "yield") -> Iterator[str]:
@@ -88,7 +90,9 @@ class _Printer:
             case Call():
                 yield f"{start}call {_name(stmt.func)}({self.values(stmt.args)}){'' if stmt.needed else ' if read'}{at}"
             case Check():
-                yield f"{pad}check {self.value(stmt.pred)} {_name(stmt.kind)} {_text(stmt.message)}{at}"
+                kept = ", ".join(f"{param.name} = {self.value(value)}" for param, value in stmt.kept)
+                kept = f" keeping ({kept})" if kept else ""
+                yield f"{pad}check {self.value(stmt.pred)} {_name(stmt.kind)} {_text(stmt.message)}{kept}{at}"
             case If():
                 yield f"{start}if {self.value(stmt.pred)}:{at}"
                 yield from self.block(stmt.then, depth + 1)

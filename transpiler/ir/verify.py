@@ -10,7 +10,7 @@ Carried and yielded types may depend on a carried scalar: `(k: i64 = k0, tape: f
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, assert_never
 
@@ -78,6 +78,14 @@ class _Verifier:
         names = func.result_names
         self.require(not names or len(names) == len(func.results),
                      f"{len(names)} names for {len(func.results)} results")
+        self.require(len(func.effects) <= len(func.results), "more effects than results")
+        self.kept(zip(func.effects, func.results[len(func.results) - len(func.effects):]))
+
+    def kept(self, pairs: Iterable[tuple[Var, Value]]) -> None:
+        """Params with what their memory is to hold."""
+        for param, value in pairs:
+            self.require(param in self.func.params and bool(param.type.shape), f"{param.name} is no array parameter")
+            self.require(_same(param.type, value.type), f"{param.name}: {param.type} is to hold a {value.type}")
 
     # Scopes.
 
@@ -155,6 +163,7 @@ class _Verifier:
                 kind = getattr(builtins, stmt.kind, None)
                 self.require(isinstance(kind, type) and issubclass(kind, Exception),
                              f"{stmt.kind} is not a built-in exception")
+                self.kept(stmt.kept)
             case If():
                 self.scalar(stmt.pred, BOOL, "the condition")
                 for branch, what in ((stmt.then, "the first branch"), (stmt.orelse, "the else branch")):

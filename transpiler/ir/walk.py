@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from . import dims as dimensions
-from .build import Names, building, current
+from .build import Names, building, current, kept_now
 from .nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from .types import Type, dims_in, map_dims
 
@@ -23,7 +24,7 @@ def operands(stmt: Stmt) -> tuple[Value, ...]:
         case While():
             return stmt.inits
         case Check():
-            return (stmt.pred,)
+            return (stmt.pred, *(value for _, value in stmt.kept))
         case _:
             assert_never(stmt)
 
@@ -157,7 +158,8 @@ class Copier:
                 args = tuple(map(self.value, stmt.args))
                 b.stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc, stmt.needed))
             case Check():
-                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc))
+                kept = tuple((param, self.value(value)) for param, value in stmt.kept)
+                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept or kept_now()))
             case If():
                 pred, then, orelse = self.value(stmt.pred), self.block(stmt.then), self.block(stmt.orelse)
                 b.stmts.append(If(self.bind_all(stmt.targets), pred, then, orelse, stmt.loc))
@@ -244,7 +246,7 @@ def rewrite(func: Func, change: Rewrite) -> Func:
 
     with building(Names(used_names(func))):
         body = visit(func.body, {})
-    return Func(func.name, func.params, body, func.result_names) if changed else func
+    return replace(func, body=body) if changed else func
 
 
 def _replace(value: Value, replaced: Mapping[Var, Value]) -> Value:
@@ -265,7 +267,8 @@ def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
         case Call():
             return Call(stmt.targets, stmt.func, new, stmt.loc, stmt.needed)
         case Check():
-            return Check(new[0], stmt.kind, stmt.message, stmt.loc)
+            kept = tuple((param, value) for (param, _), value in zip(stmt.kept, new[1:], strict=True))
+            return Check(new[0], stmt.kind, stmt.message, stmt.loc, kept)
         case If():
             return If(stmt.targets, new[0], stmt.then, stmt.orelse, stmt.loc)
         case For():

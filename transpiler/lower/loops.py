@@ -15,6 +15,7 @@ Plan (what gets an array), roots (a path of loops for each statement), schedule 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from ..ir.build import Names, building, current, located
@@ -38,7 +39,7 @@ def lower(func: Func, *, private: bool = False, report: Report | None = None) ->
     with building(Names(reserved + _sizes(func)), share=False) as b:
         copier = Copier()
         results = _lower_block(func.body, copier, private, report)
-    return Func(func.name, func.params, Block(tuple(b.stmts), results), func.result_names)
+    return replace(func, body=Block(tuple(b.stmts), results))
 
 
 def _sizes(func: Func) -> list[str]:

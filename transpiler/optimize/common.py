@@ -11,6 +11,7 @@ A nested block sees what the blocks around it have computed.  What was checked o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..ir.build import expression_key
@@ -21,7 +22,7 @@ from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_oper
 def share_common(func: Func) -> Func:
     sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)}
     body = _share(func.body, {}, {}, sizes)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, Value], sizes: set[str]) -> Block:

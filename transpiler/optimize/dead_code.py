@@ -10,6 +10,7 @@ Checks stay, and so does an int whose name is used as a size.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from ..ir.dims import symbols_of
@@ -19,7 +20,7 @@ from ..ir.walk import blocks, operands, reads, sizes_used, with_blocks
 
 def drop_dead_code(func: Func) -> Func:
     body = _live(func.body)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _live(block: Block) -> Block:

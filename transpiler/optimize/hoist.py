@@ -11,6 +11,8 @@ if an index of a loop around stands in it: at a constant place, an array might b
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Var
 from ..ir.walk import blocks, sizes_used, with_blocks
 from ..ops.base import Lowering
@@ -19,7 +21,7 @@ from .common import share_common
 
 def hoist_invariants(func: Func) -> Func:
     body = _visit(func.body)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def hoist_all(func: Func) -> Func:

@@ -1,6 +1,8 @@
 """Random programs of loops, branches and writes: the emitted text means what the evaluator says, whatever is written
 to in place and whatever is copied."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +13,10 @@ from gradsmith.transpiler import ops
 from gradsmith.transpiler.ir.build import choose, const, for_loop, int_const, size_value, while_loop
 from gradsmith.transpiler.ir.index import At, Span
 from gradsmith.transpiler.ir.nodes import Func
+from gradsmith.transpiler.ir.parse import parse
+from gradsmith.transpiler.ir.show import show
 from gradsmith.transpiler.ir.types import F64, Type
+from gradsmith.transpiler.ir.verify import verify
 
 LENGTH = 3
 SQUARE = Type("float64", (N, N))
@@ -137,6 +142,35 @@ ARGS = (np.array([0.5, -1.25, 2.0]), np.array([1.0, 0.25, -0.5]), np.arange(9.0)
 @given(programs())
 def test_plain_python_agrees_with_the_evaluator(f):
     agrees(f, *ARGS)
+
+
+@st.composite
+def programs_with_effects(draw) -> Func:
+    """The last results are left in some of the parameters."""
+    made = draw(programs())
+    scalar, one, two, square = made.results
+    chosen = draw(st.sampled_from(["x", "y", "xy", "yx", "xA", "A", "xyA"]))
+    params = {p.name: p for p in made.params}
+    arrays = [*made.params, *(t for s in made.body.stmts for t in s.targets)]
+    effects, finals = [], []
+    for name in chosen:
+        suited = [v for v in arrays if v.type == params[name].type]
+        effects.append(params[name])
+        finals.append(draw(st.sampled_from([one, two] if name != "A" else [square])) if draw(st.booleans()) else
+                      draw(st.sampled_from([*suited, *suited[-3:], *suited[-2:]])))
+    returned = (scalar, one, two, square)[:draw(st.integers(0, 4))]
+    body = dataclasses.replace(made.body, results=(*returned, *finals))
+    made = dataclasses.replace(made, body=body, effects=tuple(effects))
+    verify(made)
+    return made
+
+
+@settings(max_examples=200, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(programs_with_effects())
+def test_effects_are_left_in_the_parameters(f):
+    agrees(f, *ARGS)
+    assert show(parse(show(f))) == show(f)
 
 
 @pytest.mark.slow

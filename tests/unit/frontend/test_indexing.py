@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tracing import check, failure, traced
+from tracing import check, failure, same, traced
+
+from gradsmith.transpiler.ir.evaluate import evaluate
 
 A = np.arange(24.0).reshape(2, 3, 4) + 1
 V = np.arange(5.0) + 1
@@ -212,14 +214,17 @@ def test_masks_in_reductions():
     assert failure(lambda x: x[x > 0], V).code == "E311"
 
 
-def test_arguments_are_not_written_to():
+def test_a_write_to_an_argument_is_an_effect():
     def f(x):
         x[0] = 1.0
         return x
 
-    caught = failure(f, V)
-    assert caught.code == "E124"
-    assert "x[0] = 1.0" in str(caught)
+    found = traced(f, V)
+    assert (0,) == found.written
+    assert [found.func.params[0]] == list(found.func.effects)
+    result, effect = evaluate(found.func, V)
+    same(np.array([1.0, *V[1:]]), effect)
+    same(effect, result)
 
 
 def test_slices_by_sizes_and_arguments():
