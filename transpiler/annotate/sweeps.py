@@ -63,9 +63,17 @@ def _residuals(sweep: Reverse, facts: Facts) -> None:
     for scope, variables in sweep.residuals.saved.items():
         trips = [_trips(loop, makers, known) for loop in scope.loops()]
         for var in variables:
-            _saved(scope, var, trips, facts)
-    for scope, lets in sweep.residuals.recomputed.items():
-        _recomputed(scope, lets, facts)
+            own = sweep.residuals.own.get(var)
+            _saved(scope, var, trips if own is None else trips[-1:], facts)
+    for scope, stmts in sweep.residuals.again.items():
+        _recomputed(scope, [stmt for stmt in stmts if isinstance(stmt, Let)], facts)
+        for stmt in stmts:
+            if not isinstance(stmt, Let):
+                facts.add(place_of(stmt.loc), Kind.RECOMPUTED, "runs again", "runs once more in the reverse part, for "
+                          "values that are not saved")
+    for write in sweep.residuals.undone:
+        facts.add(place_of(write.loc), Kind.RESTORED, "restored", "what is overwritten here is put back in the reverse "
+                  "part, for reads before it")
 
 
 def _saved(scope: Scope, var: Var, trips: list[Any], facts: Facts) -> None:

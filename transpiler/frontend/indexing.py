@@ -121,8 +121,8 @@ class IndexView(View):
     def read(self, base: Value) -> Value:
         return ops.load(base, *self.index.scalars, index=self.index.items)
 
-    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.asarray(base[to_python(self.key)])
+    def read_known(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+        return np.asarray(base[to_python(self.key)]) if is_static(self.key) else None
 
     def write(self, base: Value, part: Value) -> Value | None:
         return ops.store(base, part, *self.index.scalars, index=self.index.items)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..ir import dims
 from ..ir.build import const
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
@@ -44,19 +45,19 @@ def _or_of_bools(template: str, of_bools: str) -> Any:
 
 add = elementwise(
     "add", np.add, partials=lambda x, y, r: (1, 1), scalar=_or_of_bools("{0} + {1}", "{0} | {1}"), stablehlo="add",
-    simplify=simpler_sum,
+    simplify=simpler_sum, as_dimension=lambda x, y: x + y,
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "int8", "uint8")), truths(2),
              complex_plane(2)], doc="x + y; `or` of truth values.")
 
 subtract = elementwise(
     "subtract", np.subtract, partials=lambda x, y, r: (1, -1), scalar="{0} - {1}", stablehlo="subtract",
-    simplify=simpler_difference, kinds="iufc",
+    simplify=simpler_difference, kinds="iufc", as_dimension=lambda x, y: x - y,
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "uint8")),
                            complex_plane(2)], doc="x - y.")
 
 multiply = elementwise(
     "multiply", np.multiply, partials=lambda x, y, r: (y, x), scalar=_or_of_bools("{0} * {1}", "{0} & {1}"),
-    stablehlo="multiply", simplify=simpler_product,
+    stablehlo="multiply", simplify=simpler_product, as_dimension=lambda x, y: x * y,
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "int8", "uint8")), truths(2),
              complex_plane(2)], doc="x * y; `and` of truth values.")
 
@@ -74,7 +75,7 @@ divide = elementwise(
 
 negative = elementwise(
     "negative", np.negative, partials=lambda x, r: (-1,), scalar="-{0}", stablehlo="negate", kinds="iufc",
-    simplify=lambda x: operand_of("negative", x),
+    simplify=lambda x: operand_of("negative", x), as_dimension=lambda x: -x,
     samples=[*between(-2, 2), *integers(-9, 9, dtypes=("int64", "int8")), *integers(0, 9, dtypes=("uint8",)),
              complex_plane()], doc="-x.")
 
@@ -451,6 +452,9 @@ class Maximum(Extremum):
     short = "top"
     name, function, greater = "maximum", np.maximum, True
 
+    def as_dimension(self, x: Any, y: Any, **params: Any) -> Any:
+        return dims.maximum(x, y)
+
 
 @register
 class Minimum(Extremum):
@@ -458,6 +462,9 @@ class Minimum(Extremum):
 
     short = "low"
     name, function, greater = "minimum", np.minimum, False
+
+    def as_dimension(self, x: Any, y: Any, **params: Any) -> Any:
+        return dims.minimum(x, y)
 
 
 @register

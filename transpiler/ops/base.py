@@ -139,6 +139,10 @@ class Op(ABC):
         x + 0.0 is not (it turns -0.0 into 0.0)."""
         return None
 
+    def as_dimension(self, *args: Any, **params: Any) -> Any | None:
+        """Optional, of int scalars: the result as a dimension, from the arguments as dimensions."""
+        return None
+
     def giving_only(self, used: Sequence[bool]) -> Op | None:
         """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
         return None

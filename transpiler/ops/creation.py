@@ -62,6 +62,9 @@ class Size(Creation):
     def simplify(self, args: Sequence[Value], *, dim: Any, **params: Any) -> Value | None:
         return int_const(dim) if isinstance(dim, int) else None
 
+    def as_dimension(self, *, dim: Any, **params: Any) -> Any:
+        return dim
+
     def kernel(self, types: Sequence[Type], params: dict[str, Any]) -> str:
         return str(params["dim"])
 

@@ -123,12 +123,13 @@ class Elementwise(Op):
 def elementwise(name: str, function: Callable[..., Any], *, partials: Any, scalar: Any, stablehlo: Any,
                 samples: list[Sample], singular: tuple[int, ...] = (), result_dtype: Any = None, cost: int = 1,
                 kinds: str = "biufc", simplify: Callable[..., Value | None] | None = None,
-                doc: str = "") -> Elementwise:
+                as_dimension: Callable[..., Any] | None = None, doc: str = "") -> Elementwise:
     """A row of the table: an elementwise op whose reference is `function`.
 
     partials: `lambda *args, r: (...)`, or None for a piecewise constant op.  scalar: source with {0}, {1}, or a
     function of the argument types to it.  kinds: NumPy's kind letters of the dtypes it takes.  stablehlo: op name,
     or (h, *args) -> value, or `unsupported(why)`.  simplify: `lambda *args: value or None`, see `Op.simplify`.
+    as_dimension: `lambda *dims: dim`, see `Op.as_dimension`.
     """
     body: dict[str, Any] = {
         "name": name, "partials": staticmethod(partials) if partials else None, "scalar": staticmethod(scalar) if
@@ -137,6 +138,8 @@ def elementwise(name: str, function: Callable[..., Any], *, partials: Any, scala
         "reference": lambda self, *args, **params: function(*args), "samples": lambda self: samples}
     if simplify is not None:
         body["simplify"] = lambda self, args, **params: simplify(*args)
+    if as_dimension is not None:
+        body["as_dimension"] = lambda self, *args, **params: as_dimension(*args)
     if isinstance(stablehlo, unsupported):
         body["stablehlo"] = stablehlo
     else:

@@ -7,8 +7,9 @@
                                              x = for i in 0 .. n carry (v = x0):
                                                yield f(v)
 
-The first loop only counts: what it computes besides is dropped where the condition does not need it.  Tapes then have
-their size before they are written, and the result is again loops over plain arrays, to be differentiated again.
+Tapes then have their size before they are written, and the result is again loops over plain arrays, to be
+differentiated again.  Where nothing is saved, the first loop alone gives the values (`counting_alone`); else, what it
+computes besides is dropped where the condition does not need it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,26 @@ def count_trips(func: Func, wanted: Callable[[While], bool]) -> Func:
     with building(Names(used_names(func))):
         body = _block(func.body, wanted)
     return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+
+
+def counting_pairs(func: Func) -> dict[For, While]:
+    """Counted loops of the func with the loop that counts each, which stands right before it."""
+    found: dict[For, While] = {}
+
+    def visit(block: Block) -> None:
+        for before, stmt in zip((None, *block.stmts), block.stmts, strict=False):
+            if isinstance(stmt, For) and isinstance(before, While) and stmt.hi is before.targets[-1]:
+                found[stmt] = before
+            for inner in blocks(stmt):
+                visit(inner)
+
+    visit(func.body)
+    return found
+
+
+def counting_alone(count: While, loop: For) -> While:
+    """The counting loop with the targets of the counted one, which it is as good as."""
+    return While((*loop.targets, count.targets[-1]), count.carries, count.inits, count.cond, count.body, count.loc)
 
 
 def _block(block: Block, wanted: Callable[[While], bool]) -> Block:

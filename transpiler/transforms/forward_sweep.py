@@ -8,23 +8,26 @@
                                             yield x_1, t_1
 
 A tape of a nested loop has an axis for each loop around.  Where the trips of an inner loop follow from the outer
-iteration, its axis is as long as the most trips, found by running the loops once for that alone.
+iteration, its axis is as long as the most trips: those at the end of the outer loop's range where they grow or fall
+with its index, else found by running the loops once for that alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import ops
 from ..errors import error
-from ..ir.build import Builder, building, const, current, int_const
+from ..ir.build import Builder, building, const, current, int_const, size_value
 from ..ir.dims import symbol, symbols_of
 from ..ir.index import At, Span
-from ..ir.nodes import Block, Const, For, If, Stmt, Value, Var
+from ..ir.nodes import Block, Check, Const, For, If, Stmt, Value, Var, While
 from ..ir.types import Type
 from ..ir.walk import Copier
+from .counted import counting_alone
+from .overlap import Places
 from .residuals import Residuals
 from .scopes import Scope, Scopes
 
@@ -39,6 +42,7 @@ class Thread:
     path: tuple[Stmt, ...]
     update: Callable[[Value, Sequence[Value]], Value]
     before: For | None = None
+    saves: Var | None = None
 
 
 @dataclass
@@ -52,26 +56,52 @@ class Saved:
 class ForwardSweep:
     """Emits statements of the root with everything in `residuals` saved; the result is in `saved`."""
 
-    def __init__(self, scopes: Scopes, residuals: Residuals) -> None:
+    def __init__(self, scopes: Scopes, residuals: Residuals, pairs: Mapping[For, While] | None = None,
+                 places: Places | None = None) -> None:
         self.scopes, self.residuals = scopes, residuals
+        self.places = places or Places(scopes)
         self.saved = Saved()
+        self._counting = {count: loop for loop, count in (pairs or {}).items()}
         self._trips: dict[For, Value] = {}
         self._state: dict[Thread, Value] = {}
         self._counters: list[Value] = []
+        self._without_checks = False
+        self._saving = {loop for scope, found in residuals.saved.items() if any(v not in residuals.own for v in found)
+                        for loop in scope.loops()}
 
     def statement(self, stmt: Stmt) -> None:
         """Emit a statement of the root."""
         if isinstance(stmt, (For, If)):
-            tapes = [(v, scope) for scope, found in self.residuals.saved.items() for v in found
-                     if _owners(scope)[:1] == [stmt]]
-            taped = [(v, self._home(scope)) for v, scope in tapes]
-            self._prepare_trips(stmt, [home for _, home in taped if home is not None])
-            threads = [self._tape(v, home) for v, home in taped if home is not None]
+            kept = [(v, scope) for scope, found in self.residuals.saved.items() for v in found
+                    if v not in self.residuals.own and _owners(scope)[0] is stmt]
+            homes = [(v, home) for v, scope in kept if (home := self._home(scope)) is not None]
+            self._prepare_trips(stmt, [home for _, home in homes])
+            threads = [self._tape(v, home) for v, home in homes]
             self._through(stmt, threads)
-            for (var, _), thread in zip([t for t in taped if t[1] is not None], threads, strict=True):
+            for (var, _), thread in zip(homes, threads, strict=True):
                 self.saved.tapes[var] = self._state[thread]
             return
-        current().stmts.append(stmt)
+        self._emit(stmt, ())
+
+    def again(self, loop: For, copier: Copier) -> dict[Var, Value]:
+        """Emit an inner loop once more, for values that it saves for its own iterations; gives their tapes.
+
+        `copier` knows all that it reads, and then its results.
+        """
+        own = [v for v, home in self.residuals.own.items() if home is loop]
+        trips = trip_count(*(copier.value(v) for v in (loop.lo, loop.hi, loop.step))) if own else None
+        threads = []
+        for var in own:
+            assert trips is not None
+            type = copier.type(var.type)
+            threads.append(self._thread(var, Type(type.dtype, (as_dim(trips), *type.shape)), (loop,)))
+        self._without_checks = True
+        with building() as scratch:
+            self._begin(threads)
+            self._loop(loop, threads)
+        for made in scratch.stmts:
+            copier.statement(made)
+        return {var: copier.value(self._state[t]) for var, t in zip(own, threads, strict=True)}
 
     def _home(self, scope: Scope) -> Scope | None:
         """The innermost loop whose iterations a value of the scope belongs to; None outside of loops."""
@@ -80,18 +110,20 @@ class ForwardSweep:
     # --- threads -----------------------------------------------------------------------------------------------
 
     def _tape(self, var: Var, home: Scope) -> Thread:
-        dims = [self._trip_dim(loop) for loop in home.loops()]
-        type = Type(var.type.dtype, (*dims, *var.type.shape))
         self._check_sizes(var, home)
+        dims = [as_dim(self._trips[loop]) for loop in home.loops()]
+        return self._thread(var, Type(var.type.dtype, (*dims, *var.type.shape)), tuple(_owners(home)))
+
+    def _thread(self, var: Var, type: Type, path: tuple[Stmt, ...]) -> Thread:
         start = ops.empty(shape=type.shape, dtype=type.dtype)
         start.name = current().names.fresh(f"{var.name}_tape")
-        rest = tuple(Span(0, d) for d in var.type.shape)
 
         def update(tape: Value, counters: Sequence[Value]) -> Value:
             value = self.saved.exports.get(var, var)
+            rest = tuple(Span(0, d) for d in var.type.shape)
             return ops.store(tape, value, *counters, index=(*[At()] * len(counters), *rest))
 
-        return Thread(start, start.name, (*_owners(home),), update)
+        return Thread(start, start.name, path, update, saves=var)
 
     def _check_sizes(self, var: Var, home: Scope) -> None:
         names = self.scopes.by_name()
@@ -104,21 +136,33 @@ class ForwardSweep:
                                 kind=NotImplementedError)
 
     def _through(self, stmt: Stmt, threads: Sequence[Thread]) -> None:
+        self._begin(threads)
+        self._emit(stmt, threads)
+
+    def _begin(self, threads: Sequence[Thread]) -> None:
         self._state = {thread: thread.start for thread in threads}
         self._counters = []
-        self._emit(stmt, threads)
 
     def _emit(self, stmt: Stmt, threads: Sequence[Thread]) -> None:
         for thread in threads:
             if thread.before is stmt:
                 self._state[thread] = thread.update(self._state[thread], [self._trips_of(stmt)])  # type: ignore
         mine = [t for t in threads if stmt in t.path]
-        if isinstance(stmt, For):
+        counted = self._counting.get(stmt) if isinstance(stmt, While) else None
+        if counted is not None and not self._saves_in(counted, threads):
+            assert isinstance(stmt, While)
+            current().stmts.append(counting_alone(stmt, counted))
+        elif isinstance(stmt, For) and not mine and stmt in self._counting.values():
+            pass                                          # the loop that counts it has given its results
+        elif isinstance(stmt, For):
             self._loop(stmt, mine)
         elif isinstance(stmt, If):
             self._branch(stmt, mine)
-        else:
+        elif not (self._without_checks and isinstance(stmt, Check)):
             current().stmts.append(stmt)
+
+    def _saves_in(self, loop: For, threads: Sequence[Thread]) -> bool:
+        return any(loop in t.path for t in threads) if self._without_checks else loop in self._saving
 
     def _loop(self, stmt: For, threads: Sequence[Thread]) -> None:
         outer = current()
@@ -145,7 +189,8 @@ class ForwardSweep:
         before = {t: self._state[t] for t in threads}
         arms: list[Builder] = []
         found: list[list[Value]] = []
-        exports = [v for arm in (0, 1) for v in self.residuals.saved.get(self.scopes.inside[(stmt, arm)], ())]
+        exports = [v for arm in (0, 1) for v in self.residuals.saved.get(self.scopes.inside[(stmt, arm)], ())
+                   if self._exports(v)]
         for arm, block in enumerate((stmt.then, stmt.orelse)):
             own = self.scopes.inside[(stmt, arm)]
             with building() as b:
@@ -163,15 +208,17 @@ class ForwardSweep:
         self.saved.exports.update(zip(exports, shown, strict=True))
         self._state.update(zip(threads, targets, strict=True))
 
+    def _exports(self, var: Var) -> bool:
+        """Whether a value of an arm is saved here: on a tape of a loop around, or where there is none by itself."""
+        if var in self.residuals.own:
+            return any(thread.saves is var for thread in self._state)
+        return not self._without_checks
+
     # --- trips -------------------------------------------------------------------------------------------------
 
     def _trips_of(self, loop: For) -> Value:
         """Emit how many iterations a loop has; its bounds are in scope."""
         return trip_count(loop.lo, loop.hi, loop.step)
-
-    def _trip_dim(self, loop: For) -> Any:
-        value = self._trips[loop]
-        return int(value.value) if isinstance(value, Const) else symbol(value.name, 0)
 
     def trips(self, loop: For) -> Value:
         """The length of the loop's axis on its tapes: its trips, or the most that it has."""
@@ -186,8 +233,12 @@ class ForwardSweep:
                 continue
             if all(self._at_root(v) for v in (loop.lo, loop.hi, loop.step)):
                 self._trips[loop] = self._trips_of(loop)
-            else:
+                continue
+            most = self.places.most_trips(loop)
+            if most is None:
                 uneven.append(loop)
+            else:
+                self._trips[loop] = size_value(most)
         for loop in uneven:
             self._trips[loop] = self._most_trips(stmt, loop)
 
@@ -209,6 +260,10 @@ class ForwardSweep:
         for made in scratch.stmts:
             copier.statement(made)
         return copier.value(sweep._state[thread])
+
+
+def as_dim(trips: Value) -> Any:
+    return int(trips.value) if isinstance(trips, Const) else symbol(trips.name, 0)
 
 
 def _owners(scope: Scope) -> list[For | If]:

@@ -12,18 +12,19 @@ and gives the adjoints of what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from .. import ops
 from ..ir.build import building, const, current, for_loop, int_const, located
 from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
-from ..ir.walk import Copier, all_statements, blocks, reads
+from ..ir.walk import Copier, all_statements, blocks, reads, with_blocks
 from ..ops.base import Into, Zeros, cotangent_zeros
 from .calls import call_vjp
+from .chains import Chains, Link
 from .common import name_like, unsupported_statement
-from .forward_sweep import Saved, counter_of, trip_count
+from .forward_sweep import ForwardSweep, as_dim, counter_of, trip_count
 from .jvp import jvp
 from .limits import add_vjp_limits
 from .residuals import Residuals
@@ -31,12 +32,14 @@ from .scopes import Scopes
 
 if TYPE_CHECKING:
     from ..errors import Location
+    from ..ir.types import Type
 
 
 class Adjoints:
-    """Cotangents collected so far, and what is known of their zeros."""
+    """Cotangents collected so far, and what is known of their zeros.  typed: a variable's type as of this iteration."""
 
-    def __init__(self) -> None:
+    def __init__(self, typed: Callable[[Type], Type]) -> None:
+        self.typed = typed
         self.parts: dict[Var, list[tuple[Value | Into, Location | None]]] = {}     # with the line each comes from
         self.zeros: dict[Var, Zeros] = {}
 
@@ -58,7 +61,7 @@ class Adjoints:
         for part, loc in parts:
             if isinstance(part, Into):
                 with located(loc):
-                    total = part.add(const(0, var.type) if total is None else total)
+                    total = part.add(const(0, self.typed(var.type)) if total is None else total)
         return total
 
     def zeros_of(self, variables: Sequence[Var]) -> Zeros:
@@ -73,15 +76,20 @@ def known_zeros(ct: Value) -> Zeros:
 class ReverseSweep:
     """Emits adjoints at the current builder.
 
-    Without `saved` this is a rehearsal: values of nested scopes are read as if they were still there, which tells
+    Without `forward` this is a rehearsal: values of nested scopes are read as if they were still there, which tells
     what has to be saved.
     """
 
-    def __init__(self, active: set[Var], scopes: Scopes, residuals: Residuals | None = None,
-                 saved: Saved | None = None) -> None:
-        self.active, self.scopes = active, scopes
-        self.residuals, self.saved = residuals, saved
+    def __init__(self, active: set[Var], scopes: Scopes, chains: Chains | None = None,
+                 residuals: Residuals | None = None, forward: ForwardSweep | None = None) -> None:
+        self.active, self.scopes, self.chains = active, scopes, chains
+        self.residuals, self.forward = residuals or Residuals(), forward
         self.copier = Copier()
+        self.tapes = {} if forward is None else dict(forward.saved.tapes)
+        self._memory: dict[Link, Value] = {}
+        self._pinned = {var for found in self.residuals.saved.values() for var in found}
+        self._undoing = {owner for write in self.residuals.undone for scope in scopes.of[write.targets[0]].around()
+                         if (owner := scope.owner) is not None}
         self.counters: list[Value] = []
         self.replayed: set[Var] = set()        # what calls gave whose reverse mode is called
 
@@ -90,15 +98,16 @@ class ReverseSweep:
             match stmt:
                 case Let():
                     with located(stmt.loc):
+                        self._undo(stmt)
                         self._let(stmt, adjoints)
                 case Check():
                     pass
                 case If():
-                    if self._matters(stmt, adjoints):
+                    if self._matters(stmt, adjoints) or stmt in self._undoing:
                         with located(stmt.loc):
                             self._branch(stmt, adjoints)
                 case For():
-                    if self._matters(stmt, adjoints):
+                    if self._matters(stmt, adjoints) or stmt in self._undoing:
                         with located(stmt.loc):
                             self._loop(stmt, adjoints)
                 case Call():
@@ -110,6 +119,10 @@ class ReverseSweep:
                         unsupported_statement(stmt, "the reverse mode")
                 case _:
                     assert_never(stmt)
+
+    def adjoints(self) -> Adjoints:
+        """An empty collection."""
+        return Adjoints(self.copier.type if self.forward is not None else lambda type: type)
 
     @staticmethod
     def _matters(stmt: Stmt, adjoints: Adjoints) -> bool:
@@ -131,8 +144,8 @@ class ReverseSweep:
         several = let.op.result_count > 1
         if known is Zeros.NONZERO and not all(isinstance(ct, Const) for ct in cts):
             known = Zeros.PLAIN
-        args = tuple(map(self.copier.value, let.args))
-        results = tuple(self.copier.value(t) for t in let.targets)
+        args = tuple(map(self._operand, let.args))
+        results = tuple(map(self._operand, let.targets))
         with cotangent_zeros(known):
             parts = let.op.vjp(cts if several else cts[0], args, results if several else results[0], wanted,
                                **self.copier.params(let.params))
@@ -159,6 +172,15 @@ class ReverseSweep:
             if bar is not None and isinstance(arg, Var):
                 adjoints.add(arg, bar, Zeros.MASKED)
 
+    def _operand(self, value: Value) -> Value:
+        """What a rule sees of an argument or result.  One that is not there is asked for its type alone, in which sizes
+        are those of this iteration."""
+        found = self.copier.value(value)
+        if found is not value or isinstance(value, Const) or self.forward is None:
+            return found
+        type = self.copier.type(value.type)
+        return value if type == value.type else Var(value.name, type)
+
     # --- blocks ------------------------------------------------------------------------------------------------
 
     def _outer_reads(self, stmt: For | If) -> list[Var]:
@@ -174,24 +196,68 @@ class ReverseSweep:
         return sorted(read - inside, key=lambda v: list(self.scopes.of).index(v))
 
     def _enter(self, stmt: For | If, arm: int) -> None:
-        """Make saved and recomputed values of a scope readable, inside its reversed block."""
-        if self.residuals is None or self.saved is None:
+        """Make values of a scope readable inside its reversed block: those saved, then those that are made again."""
+        if self.forward is None:
             return
         scope = self.scopes.inside[(stmt, arm)]
         for var in self.residuals.saved.get(scope, ()):
-            if var in self.saved.tapes:
-                self.copier.values[var] = self._from_tape(var)
+            self._set(var, self._from_tape(var) if var in self.tapes else self.forward.saved.exports[var])
+        for again in self.residuals.again.get(scope, ()):
+            if isinstance(again, For):
+                self.tapes.update(self.forward.again(again, self.copier))
             else:
-                self.copier.values[var] = self.saved.exports[var]
-        for let in self.residuals.recomputed.get(scope, ()):
-            self.copier.statement(let)
+                self.copier.statement(without_checks(again))
+
+    def _set(self, var: Var, value: Value) -> None:
+        self.copier.values[var] = value
+        if not var.type.shape and var.type.dtype == "int64" and self.forward is not None:
+            self.copier.sizes[var.name] = as_dim(value)
 
     def _from_tape(self, var: Var) -> Value:
-        assert self.saved is not None
-        tape = self.saved.tapes[var]
-        rest = tuple(Span(0, d) for d in var.type.shape)
-        value = ops.load(tape, *self.counters, index=(*[At()] * len(self.counters), *rest))
+        tape = self.tapes[var]
+        counters = self.counters[-1:] if var in self.residuals.own else self.counters
+        rest = tuple(Span(0, d) for d in self.copier.type(var.type).shape)
+        value = ops.load(tape, *counters, index=(*[At()] * len(counters), *rest))
         return name_like(value, "", var)
+
+    # --- arrays that were overwritten --------------------------------------------------------------------------
+
+    def _undo(self, let: Let) -> None:
+        """Put back what the operation overwrote, where earlier reads need it."""
+        old = self.residuals.undone.get(let)
+        if old is None or self.chains is None:
+            return
+        link = self.chains.of[let.targets[0]]
+        scalars = map(self.copier.value, let.args[2:])
+        index = self.copier.params(let.params)["index"]
+        self._show(link, ops.store(self._memory[link], self.copier.value(old), *scalars, index=index))
+
+    def _show(self, link: Link | None, memory: Value) -> None:
+        """From here on, this is what the link's memory is, from which its versions are read but for those saved."""
+        if link is None:
+            return
+        self._memory[link] = memory
+        for version in link.versions:
+            if version not in self._pinned:
+                self.copier.values[version] = memory
+
+    def _memory_of(self, version: Var) -> Value:
+        link = self.chains.of.get(version) if self.chains is not None else None
+        return self.copier.value(version) if link is None or link not in self._memory else self._memory[link]
+
+    def _links(self, stmt: For) -> dict[int, tuple[int, Link]]:
+        """The chains through a loop, by result position: the carry that each begins as."""
+        if self.chains is None or self.forward is None:
+            return {}
+        return {k: (first, self.chains.of[stmt.carries[first]]) for k, first in self.chains.moves[stmt].items()}
+
+    def _moving_arrays(self, stmt: For) -> list[int]:
+        """Result positions of the arrays whose memory the reversed loop carries: because something is put back there,
+        or because the loop hands arrays around."""
+        links = self._links(stmt)
+        if stmt in self._undoing:
+            return sorted(links)
+        return sorted(k for k, (first, _) in links.items() if k != first)
 
     def _totals(self, outer: Sequence[Var], adjoints: Adjoints) -> list[Value]:
         """The adjoints so far of the surroundings, which the blocks go on adding to."""
@@ -207,12 +273,16 @@ class ReverseSweep:
         outer = self._outer_reads(stmt)
         cts = {t: adjoints.take(t) for t in stmt.targets if t in self.active}
         totals = self._totals(outer, adjoints)
+        parts = self.chains.arms[stmt] if self.chains is not None and self.forward is not None else {}
+        written = parts if stmt in self._undoing else {}
         arms = []
         for arm, block in enumerate((stmt.then, stmt.orelse)):
-            kept = dict(self.copier.values)
+            kept, sizes = dict(self.copier.values), dict(self.copier.sizes)
             with building() as b:
+                for k, (_, *links) in parts.items():
+                    self._show(links[arm], self._memory_of(stmt.targets[k]))
                 self._enter(stmt, arm)
-                own = Adjoints()
+                own = self.adjoints()
                 for var, total in zip(outer, totals, strict=True):
                     if not is_zero(total):
                         own.add(var, total, Zeros.MASKED)
@@ -222,15 +292,21 @@ class ReverseSweep:
                         own.add(result, ct, Zeros.MASKED)
                 self.statements(block.stmts, own)
                 bars = [own.take(var) for var in outer]
-            arms.append(Block(tuple(b.stmts), tuple(t if bar is None else bar
-                                                    for bar, t in zip(bars, totals, strict=True))))
-            self.copier.values = kept
-        targets = tuple(current().var(t.type, f"d_{v.name}") for v, t in zip(outer, totals, strict=True))
-        if not targets:
+                ends = [(stmt.targets[k], links[arm]) for k, (_, *links) in written.items()]
+                befores = [self._memory_of(target) if link is None else self._memory[link] for target, link in ends]
+            arms.append(Block(tuple(b.stmts), (*(t if bar is None else bar
+                                                 for bar, t in zip(bars, totals, strict=True)), *befores)))
+            self.copier.values, self.copier.sizes = kept, sizes
+        hints = [*(f"d_{v.name}" for v in outer), *(stmt.targets[k].name for k in written)]
+        if not hints:
             return
+        targets = tuple(current().var(r.type, hint) for r, hint in zip(arms[0].results, hints, strict=True))
         current().stmts.append(If(targets, self.copier.value(stmt.pred), arms[0], arms[1], stmt.loc))
-        for var, target in zip(outer, targets, strict=True):
+        for var, target in zip(outer, targets, strict=False):
             adjoints.add(var, target, Zeros.MASKED)
+        for (start, *_), target in zip(written.values(), targets[len(outer):], strict=True):
+            if self.chains is not None:
+                self._show(self.chains.of.get(start), target)
 
     # --- loops -------------------------------------------------------------------------------------------------
 
@@ -247,14 +323,21 @@ class ReverseSweep:
         totals = self._totals(outer, adjoints)
         lo, hi, step = (self.copier.value(v) for v in (stmt.lo, stmt.hi, stmt.step))
         first, last, back = reversed_range(lo, hi, step)
+        links, arrays = self._links(stmt), self._moving_arrays(stmt)
+        for k, (_, link) in links.items():
+            if k not in arrays:
+                self._show(link, self._memory_of(stmt.targets[k]))
 
         def body(index: Value, *carried: Value) -> list[Value]:
-            kept = dict(self.copier.values)
-            self.copier.values[stmt.index] = index
+            kept, sizes = dict(self.copier.values), dict(self.copier.sizes)
+            for k, memory in zip(arrays, carried[len(carried) - len(arrays):], strict=True):
+                self._show(links[k][1], memory)
+            carried = carried[:len(carried) - len(arrays)]
+            self._set(stmt.index, index)
             self.counters.append(counter_of(stmt, index) if lo is stmt.lo else counter_of(
                 For(stmt.targets, stmt.index, lo, hi, step, stmt.carries, stmt.inits, stmt.body), index))
             self._enter(stmt, 0)
-            own = Adjoints()
+            own = self.adjoints()
             for var, total in zip(outer, carried[len(moving):], strict=True):
                 own.add(var, total, zeros)
             for k, ct in zip(moving, carried, strict=False):
@@ -264,19 +347,33 @@ class ReverseSweep:
             self.statements(stmt.body.stmts, own)
             bars = [own.take(stmt.carries[k]) for k in moving]
             sums = [own.take(var) for var in outer]
+            memories = [self._memory_of(stmt.carries[k]) for k in arrays]
             self.counters.pop()
-            self.copier.values = kept
+            self.copier.values, self.copier.sizes = kept, sizes
             zero = [const(0, c.type) for c in carried]
-            return [z if bar is None else bar for bar, z in zip([*bars, *sums], zero, strict=True)]
+            return [*(z if bar is None else bar for bar, z in zip([*bars, *sums], zero, strict=True)), *memories]
 
-        hints = [*(f"d_{stmt.carries[k].name}" for k in moving), *(f"d_{v.name}" for v in outer)]
-        ends = for_loop(first, last, [*starts, *totals], body, step=back, index=stmt.index.name, hints=hints)
+        hints = [*(f"d_{stmt.carries[k].name}" for k in moving), *(f"d_{v.name}" for v in outer),
+                 *(stmt.carries[k].name for k in arrays)]
+        memory = [self._memory_of(stmt.targets[k]) for k in arrays]
+        ends = for_loop(first, last, [*starts, *totals, *memory], body, step=back, index=stmt.index.name, hints=hints)
+        for k, value in zip(arrays, ends[len(moving) + len(outer):], strict=True):
+            init = stmt.inits[k]
+            if self.chains is not None and isinstance(init, Var):
+                self._show(self.chains.of.get(init), value)
         for k, ct in zip(moving, ends, strict=False):
             init = stmt.inits[k]
             if isinstance(init, Var) and init in self.active:
                 adjoints.add(init, ct, zeros)
-        for var, ct in zip(outer, ends[len(moving):], strict=True):
+        for var, ct in zip(outer, ends[len(moving):], strict=False):
             adjoints.add(var, ct, zeros)
+
+
+def without_checks(stmt: Stmt) -> Stmt:
+    """The statement without the checks in it, which have passed before."""
+    inner = [Block(tuple(without_checks(s) for s in block.stmts if not isinstance(s, Check)), block.results)
+             for block in blocks(stmt)]
+    return with_blocks(stmt, inner) if inner else stmt
 
 
 def is_zero(value: Value) -> bool:

@@ -11,7 +11,8 @@ Only statements between the wanted params and the results take part.  An adjoint
 the reverse sweep reaches its uses; contributions given as `Into` (reads of a part) are added into what is there.
 
 With loops and branches: While loops are counted first (`counted`); a rehearsal of the reverse sweep tells which
-values of nested blocks it reads; `residuals` decides which of them are saved; the forward sweep saves them.
+values of nested blocks it reads; `residuals` decides which of them are saved, and which are made again and from what;
+the forward sweep saves them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.build import Builder, Names, building, const
-from ..ir.nodes import Block, For, Func, If, Value, Var, While
+from ..ir.nodes import Block, For, Func, If, Let, Value, Var, While
 from ..ir.walk import all_statements, reads, used_names
 from ..ops.base import Zeros
 from ..optimize.dead_code import drop_dead_code
@@ -27,11 +28,12 @@ from ..optimize.hoist import hoist_all
 from ..report import Report, Reverse, in_part, new_in_part
 from .activity import active_variables
 from .calls import without_replayed
+from .chains import Chains, keep_overwritten
 from .common import name_like
-from .counted import count_trips
+from .counted import count_trips, counting_pairs
 from .forward_sweep import ForwardSweep
 from .residuals import Residuals, choose_residuals
-from .reverse_sweep import Adjoints, ReverseSweep, known_zeros
+from .reverse_sweep import ReverseSweep, known_zeros
 from .scopes import Scopes
 
 
@@ -51,14 +53,20 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     counted = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
+    nested = any(isinstance(s, (If, For)) for s in func.body.stmts)
+    overwritten: dict[Let, Var] = {}
+    if nested:
+        func, overwritten = keep_overwritten(func)
     scopes = Scopes(func)
-    residuals = _residuals(func, wrt, active, scopes, cotangents, given)
+    chains = Chains(func, scopes)
+    needed = _needed(func, wrt, active, scopes, cotangents, given) if nested else set()
+    residuals = choose_residuals(scopes, chains, overwritten, needed) if needed else Residuals()
     with building(Names(used_names(func))) as b:
-        forward = ForwardSweep(scopes, residuals)
+        forward = ForwardSweep(scopes, residuals, counting_pairs(func))
         for stmt in func.body.stmts:
             forward.statement(stmt)
         first = len(b.stmts)
-        reverse = ReverseSweep(active, scopes, residuals, forward.saved)
+        reverse = ReverseSweep(active, scopes, chains, residuals, forward)
         extra, bars = _reversed(func, wrt, active, cotangents, given, reverse, b)
         if report is not None:
             own = set(all_statements(func.body))
@@ -81,7 +89,7 @@ def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Seq
         extra = tuple(ct for ct in cts if isinstance(ct, Var))
     else:
         cts, extra = list(cotangents), ()
-    adjoints = Adjoints()
+    adjoints = reverse.adjoints()
     for result, ct in zip(inexact, cts, strict=True):
         if isinstance(result, Var) and result in active and ct is not None:
             adjoints.add(result, ct, known_zeros(ct) if given is None else Zeros.MASKED)
@@ -94,16 +102,15 @@ def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Seq
     return extra, bars
 
 
-def _residuals(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
-               cotangents: Sequence[Value | None] | None, given: Sequence[bool] | None) -> Residuals:
-    """Rehearse the reverse sweep to learn what it reads of nested blocks, and choose what is saved."""
-    if not any(isinstance(s, (If, For, While)) for s in func.body.stmts):
-        return Residuals()
+def _needed(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
+            cotangents: Sequence[Value | None] | None, given: Sequence[bool] | None) -> set[Var]:
+    """Rehearse the reverse sweep to learn what it reads of nested blocks."""
     with building(Names(used_names(func))) as b:
         extra, bars = _reversed(func, wrt, active, cotangents, given,
                                 ReverseSweep(active, scopes), b)
     rehearsal = drop_dead_code(Func(func.name, (*func.params, *extra), Block(tuple(b.stmts), tuple(bars))))
-    read = {v for v in reads(rehearsal.body) if isinstance(v, Var)}
+    read = reads(rehearsal.body)
+    names = scopes.by_name()
+    read |= {names[size] for size in read if isinstance(size, str) and size in names}
     made = {t for s in all_statements(rehearsal.body) for t in s.targets}
-    nested = {v for v in read - made if v in scopes.of and scopes.of[v] is not scopes.root}
-    return choose_residuals(func, scopes, nested)
+    return {v for v in read if v not in made and v in scopes.of and scopes.of[v] is not scopes.root}
