@@ -94,9 +94,9 @@ def apply_chain(fun: Fun, chain: Chain, arguments: tuple[Tree, ...], names: Sequ
     if step.kind in ("jvp", "hvp"):
         return _with_tangents(applied, step)
     options = dict(step.options)
-    positional = [options.pop("argnums", 0)] if step.kind != "jit" else []
+    positional = [options.pop("argnums", 0)] if step.kind not in ("jit", "functional") else []
     made = function(step.kind, applied.callable, *positional, **options)
-    if step.kind == "jit":
+    if step.kind in ("jit", "functional"):
         return replace(applied, callable=made)
     count = len(applied.arguments)
     many = positional[0] if isinstance(positional[0], tuple) else positional
@@ -137,6 +137,8 @@ def _lane(tree: Tree, axis: Any, sizes: list[Any]) -> Tree:
         return Leaf(Type(tree.type.dtype, shape))
     if isinstance(tree, dict):
         return {key: _lane(part, axis[key] if isinstance(axis, dict) else axis, sizes) for key, part in tree.items()}
+    if not isinstance(tree, (tuple, list)):
+        return tree
     parts = [_lane(part, a, sizes) for part, a in zip(tree, axes_of_arguments(axis, len(tree)))]
     return type(tree)(parts)
 

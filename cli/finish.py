@@ -193,6 +193,8 @@ def _paths(tree: Any, text: str) -> list[str]:
         return [text]
     if isinstance(tree, dict):
         return [path for key, part in tree.items() for path in _paths(part, f"{text}[{literal(key)}]")]
+    if not isinstance(tree, (tuple, list)):
+        return []
     return [path for k, part in enumerate(tree) for path in _paths(part, f"{text}[{k}]")]
 
 

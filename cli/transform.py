@@ -20,6 +20,7 @@ from gradsmith.transpiler.errors import Location, SourceText, TranspileError, di
 _DIFFERENTIATING = ("argnums", "has_aux", "holomorphic")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "jit": (),
+    "functional": (),
     "grad": _DIFFERENTIATING,
     "value_and_grad": _DIFFERENTIATING,
     "vjp": ("argnums", "has_aux"),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .checking import check
     from .placement import block_until_ready, device_get, device_put, devices
     from .transforms import (
+        functional,
         grad,
         hessian,
         hvp,
@@ -32,15 +33,15 @@ __version__ = "0.1.0"
 _HOMES = {
     "Array": "array", "explain_cache": "cache", "check": "checking",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
-    **dict.fromkeys(("grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
+    **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
                     "transpiler.signature"),
 }
 _SUBMODULES = ("checking", "lax", "numpy", "random", "tree", "tree_util")
-__all__ = ["Array", "block_until_ready", "check", "device_get", "device_put", "devices", "explain_cache", "grad",
-           "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random",
-           "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap"]
+__all__ = ["Array", "block_until_ready", "check", "device_get", "device_put", "devices", "explain_cache",
+           "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize",
+           "numpy", "random", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap"]
 
 
 def __getattr__(name: str) -> Any:

@@ -219,6 +219,21 @@ def hessian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
     return function("hessian", fun, argnums, has_aux=has_aux)
 
 
+@_marked("functional")
+def functional(fun: Fun | None = None, *, source: str | None = None) -> Any:
+    """`fun` without effects: (result, written) instead of the result alone.
+
+    `written` is a dict with an entry for each argument in which `fun` wrote, under the name of its parameter: what the
+    argument is after the call, with its containers.  Arguments after the named ones are a tuple under the name of
+    `*args`.  The caller's arrays stay as they are, and each is an array of its own, also where one is passed twice.
+    So a function that returns nothing has derivatives: `jacrev(functional(step))(x)` is (None, {"x": Jacobian}).
+    TranspileError (E124) for writes to arrays that are no arguments.
+    """
+    if fun is None:
+        return functools.partial(functional, source=source)
+    return function("functional", fun, source=source)
+
+
 def stop_gradient(x: Any) -> Any:
     """x itself, with derivative zero.  Trees are taken leaf by leaf."""
     return x

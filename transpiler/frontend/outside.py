@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ..ir.build import Kept, keeping
 from ..ir.nodes import Value, Var
@@ -18,13 +19,15 @@ from .values import ArrayRef
 class Outside:
     """The arrays by the parameters that stand for them.
 
-    keeps_effects: they may be written to.  numbers: parameters for arrays of rank 0.
+    keeps_effects: they may be written to.  numbers: parameters for arrays of rank 0.  held: trees that whoever called
+    a running function still refers to.
     """
 
     def __init__(self, keeps_effects: bool = True) -> None:
         self.keeps_effects = keeps_effects
         self.arrays: dict[Var, ArrayRef] = {}
         self.numbers: set[Var] = set()
+        self.held: list[Any] = []
         self._written: dict[Var, None] = {}
 
     def add(self, param: Var, array: ArrayRef) -> None:

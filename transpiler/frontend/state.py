@@ -54,7 +54,7 @@ def capture(it: Interpreter, frame: Frame | None = None, extra: Iterable[Any] = 
     state = State()
     frames = dict.fromkeys([*it.frames, frame])
     # The caller refers to its arrays, too.
-    held = [*it.outside.arrays.values(), *extra]
+    held = [*it.outside.arrays.values(), *it.outside.held, *extra]
     _walk(state, [f for f in frames if f is not None and f is not without] + held, counting=True)
     if known is not None:
         _walk(state, [cell for cell, _ in known.cells.values()], counting=False)

@@ -18,6 +18,7 @@ from .derivative_calls import (
     vjp_apply_call,
     vjp_call,
 )
+from .functional_calls import functional_call
 from .values import TransformValue
 
 IMMEDIATE = frozenset({"vjp", "jvp", "linearize", "hvp"})      # called with the function and its arguments at once
@@ -55,5 +56,5 @@ CALLS: dict[str, Callable[..., Any]] = {
     "linearize": linearize_call, "hvp": hvp_call, "vmap": vmap_call, "jacfwd": jacobian_call("jacfwd"),
     "jacrev": jacobian_call("jacrev"), "jacobian": jacobian_call("jacrev"), "hessian": hessian_call,
     "pullback": pullback_call, "pushforward": pushforward_call, "vjp_apply": vjp_apply_call,
-    "jvp_apply": jvp_apply_call,
+    "jvp_apply": jvp_apply_call, "functional": functional_call,
 }

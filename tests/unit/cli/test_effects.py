@@ -30,17 +30,18 @@ def advance(state, dt):
 
 @pytest.fixture
 def built(tmp_path, monkeypatch):
-    def build(name, signature, *options):
+    def build(name, signature, *options, transform="jit"):
         (tmp_path / "model.py").write_text(SOURCE)
         monkeypatch.chdir(tmp_path)
         out = tmp_path / "made.py"
-        done = CliRunner().invoke(app, ["build", f"model.py:{name}", "-t", "jit", "--sig", signature, "-o", str(out),
+        done = CliRunner().invoke(app, ["build", f"model.py:{name}", "-t", transform, "--sig", signature, "-o", str(out),
                                         *options])
         assert done.exit_code == 0, done.output
         spec = importlib.util.spec_from_file_location("made", out)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return getattr(module, f"{name}_jit")
+        suffix = re.sub(r"\W", " ", transform).split()[::-1]
+        return getattr(module, "_".join([name, *suffix]))
 
     return build
 
@@ -71,3 +72,17 @@ def test_standalone_text_is_that_of_the_kernels():
         kernel = inspect.getsource(getattr(sharing, name).py_func)
         plain = re.sub(r": Any|(?<=\)) -> bool", "", kernel)
         assert text == plain.rstrip("\n")
+
+
+def test_functional_and_its_derivative(built):
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 2.0])
+    relax = built("relax", "f64[n], f64[n]", transform="functional")
+    nothing, written = relax(x, y)
+    assert nothing is None
+    np.testing.assert_array_equal([10.0, 6.0, 5.0], written["x"])
+    np.testing.assert_array_equal([1.0, 2.0, 3.0], x)
+    pull = built("relax", "f64[n], f64[n]", transform="vjp(functional)")
+    (_, written), (d_x, d_y) = pull(x, y, (None, {"x": np.ones(3)}))
+    np.testing.assert_array_equal([10.0, 6.0, 5.0], written["x"])
+    np.testing.assert_array_equal([0.0, 0.0, 0.0], d_x)
+    np.testing.assert_array_equal([0.0, 1.5, 1.0], d_y)
