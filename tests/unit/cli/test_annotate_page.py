@@ -12,7 +12,7 @@ MODEL = """
     import numpy as np
 
     def f(x: "f64", r: "f64", n: "i64"):
-        label = "a long line <b>with markup</b> & signs: %s"
+        label = "a long line <b>with markup</b> & signs: unbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbrokenunbroken"
         total = 0.0
         for t in range(n):
             x = r * x * (1.0 - x)
