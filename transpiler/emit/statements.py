@@ -85,6 +85,7 @@ class Writer:
             for k, (result, value) in enumerate(zip(results, func.returned)):
                 if computes(result) or not isinstance(result, ast.Name | ast.Constant):
                     kept = t.name(self.naming.fresh("result"))
+                    self.writing = self._inside(value)
                     self.assign(kept.id, result, self._loc(value))
                     results[k] = kept
             self.write_back(effects)
@@ -93,11 +94,12 @@ class Writer:
                 self.line("pass")
             return
         text = _tuple_text([ast.unparse(result) for result in results])
-        self.writing = tuple(s for result in func.results for s in self._inside(result))
+        self.writing = tuple(s for result in func.returned for s in self._inside(result))
         self.line(f"return {text}", loc if any(map(computes, results)) else None)
 
     def write_back(self, pairs: Sequence[tuple[Var, Value]]) -> None:
         """Copy values into the memory of params, as if at once."""
+        self.writing = ()
         sources = [self.expressions.value(value) for _, value in pairs]
         for k, (_, value) in enumerate(pairs):
             if self.storage.memory.home(value) is not None:
