@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from ..emit.access import Role
 from ..errors import Location
+from ..ir.dims import symbols_of
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
+from ..ir.types import Type
 from ..ir.walk import all_statements, blocks, operands
 from ..ops.base import Lowering
 from ..report import Fusion, Report
@@ -106,9 +108,9 @@ def _kept(function: WrittenFunction, loops: set[Location], facts: Facts) -> None
             if arg.type.shape and isinstance(arg, Var):
                 for made in makers.of(arg):
                     if made.loc is not None and made.loc not in loops and not set(made.loc.part) & OTHERS:
-                        facts.add(place_of(made.loc), Kind.SAVED, f"saved {size_text(bytes_of(arg.type))}",
-                                  f"{shown(arg) or 'an array'}: {size_text(bytes_of(arg.type))}, kept for the "
-                                  "reverse part")
+                        size = _size(function, arg.type)
+                        facts.add(place_of(made.loc), Kind.SAVED, f"saved {size}".rstrip(),
+                                  f"{shown(arg) or 'an array'}: {size or 'an array'}, kept for the reverse part")
 
 
 OTHERS = {"reverse", "saving"}
@@ -177,7 +179,7 @@ def _memory(function: WrittenFunction, facts: Facts) -> None:
         own = place_of(stmt.loc) or next((p for x in reversed(loops) if (p := place_of(x.loc)) is not None), None)
         _copies(function, stmt, loops, own, facts)
         for target in _allocated(function, stmt):
-            _allocation(stmt, target, bool(loops), own, facts)
+            _allocation(stmt, target, _size(function, target.type), bool(loops), own, facts)
         if not loops:
             continue
         if isinstance(stmt, Check):
@@ -207,12 +209,21 @@ def _allocated(function: WrittenFunction, stmt: Stmt) -> list[Var]:
     return []
 
 
-def _allocation(stmt: Stmt, target: Var, often: bool, place: Place | None, facts: Facts) -> None:
-    size, name = size_text(bytes_of(target.type)), shown(target) or "an array"
+def _allocation(stmt: Stmt, target: Var, size: str, often: bool, place: Place | None, facts: Facts) -> None:
+    name = shown(target) or "an array"
     if often:
-        facts.add(place, Kind.SLOW, f"allocates {size}/trip", f"{name}: {size}, allocated anew in every trip")
+        facts.add(place, Kind.SLOW, f"allocates {size}/trip" if size else "allocates",
+                  f"{name}: {size or 'of a size found at run time'}, allocated anew in every trip")
     elif stmt.loc is not None and not stmt.loc.part and (place is None or not facts.has(place, Kind.SAVED)):
-        facts.add(place, Kind.ARRAY, f"array {size}", f"{name}: an array of {size}")
+        facts.add(place, Kind.ARRAY, f"array {size}".rstrip(), f"{name}: an array{f' of {size}' if size else ''}")
+
+
+def _size(function: WrittenFunction, type: Type) -> str:
+    """The memory of an array, "" where the arguments do not tell it."""
+    params = function.plan.func.params
+    known = {name for param in params for dim in param.type.shape for name in symbols_of(dim)} | {
+        param.name for param in params}
+    return size_text(bytes_of(type)) if all(symbols_of(dim).keys() <= known for dim in type.shape) else ""
 
 
 def _copies(function: WrittenFunction, stmt: Stmt, loops: tuple[For | While, ...], own: Place | None,
@@ -222,9 +233,10 @@ def _copies(function: WrittenFunction, stmt: Stmt, loops: tuple[For | While, ...
             continue
         place = _maker_place(function, value) or own
         often = bool(loops) or which == "body"
-        size = size_text(bytes_of(value.type))
+        size = _size(function, value.type)
         name = shown(value) if isinstance(value, Var) else ""
-        facts.add(place, Kind.SLOW if often else Kind.ARRAY, f"copies {size}{'/trip' if often else ''}",
+        facts.add(place, Kind.SLOW if often else Kind.ARRAY,
+                  f"copies {size}{'/trip' if often else ''}" if size else "copies",
                   f"{name or 'an array'}: copied, because what it held before is still needed"
                   f"{', in every trip' if often else ''}")
 

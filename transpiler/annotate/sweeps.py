@@ -60,27 +60,41 @@ def _residuals(sweep: Reverse, facts: Facts) -> None:
     makers = definitions(sweep.func.body)
     known = {name for param in sweep.func.params for dim in param.type.shape for name in symbols_of(dim)} | {
         param.name for param in sweep.func.params}
-    for scope, variables in sweep.residuals.saved.items():
+    residuals = sweep.residuals
+
+    def size(var: Var) -> str:
+        is_told = all(symbols_of(dim).keys() <= known for dim in var.type.shape)
+        return size_text(bytes_of(var.type)) if is_told else "an array"
+
+    overwritten = {old: let for let, old in residuals.undone.items()}
+    for scope, variables in residuals.saved.items():
         trips = [_trips(loop, makers, known) for loop in scope.loops()]
         for var in variables:
-            own = sweep.residuals.own.get(var)
-            _saved(scope, var, trips if own is None else trips[-1:], facts)
-    for scope, stmts in sweep.residuals.again.items():
-        _recomputed(scope, [stmt for stmt in stmts if isinstance(stmt, Let)], facts)
+            let = overwritten.get(var)
+            name = f"what {_array_of(let)} held" if let is not None else shown(var) or "a value"
+            if var in residuals.own:
+                _saved_again(scope, var, name, size(var), residuals.own[var], facts)
+            else:
+                _saved(scope, var, name, size(var), trips, facts)
+    for scope, stmts in residuals.again.items():
+        _recomputed(scope, [s for s in stmts if isinstance(s, Let)], facts)
         for stmt in stmts:
             if not isinstance(stmt, Let):
-                facts.add(place_of(stmt.loc), Kind.RECOMPUTED, "runs again", "runs once more in the reverse part, for "
-                          "values that are not saved")
-    for write in sweep.residuals.undone:
-        facts.add(place_of(write.loc), Kind.RESTORED, "restored", "what is overwritten here is put back in the reverse "
-                  "part, for reads before it")
+                _run_again(scope, stmt, facts)
+    for let in residuals.undone:
+        facts.add(place_of(let.loc), Kind.RESTORED, "restored", f"the reverse part puts back what {_array_of(let)} "
+                  "held before the write, for earlier reads of it")
 
 
-def _saved(scope: Scope, var: Var, trips: list[Any], facts: Facts) -> None:
+def _array_of(let: Let) -> str:
+    """What a read reads, or a write writes to."""
+    array = let.args[0]
+    return (shown(array) if isinstance(array, Var) else "") or "the array"
+
+
+def _saved(scope: Scope, var: Var, name: str, size: str, trips: list[Any], facts: Facts) -> None:
     """trips: of each loop around, None where they are not known."""
-    name = shown(var) or "a value"
     loops = scope.loops()
-    size = size_text(bytes_of(var.type))
     if not loops:
         facts.add(_made_at(scope, var), Kind.SAVED, f"saved {size}",
                   f"{name} of the arm that was taken: {size}, for the reverse part")
@@ -92,6 +106,21 @@ def _saved(scope: Scope, var: Var, trips: list[Any], facts: Facts) -> None:
     facts.add(_made_at(scope, var), Kind.SAVED, f"saved {size}/trip",
               f"{name}{when}: {size} for each trip of {around}{whole}, for the reverse part")
     facts.add(place_of(loops[-1].loc), Kind.SAVED, f"saves {size}/trip", f"{name}: {size} for each trip{whole}")
+
+
+def _saved_again(scope: Scope, var: Var, name: str, size: str, loop: For, facts: Facts) -> None:
+    """Saved as the loop runs again in the reverse part."""
+    at = f" at {lines_text([loop.loc.line])}" if loop.loc is not None else ""
+    facts.add(_made_at(scope, var), Kind.SAVED, f"saved {size}/trip", f"{name}: {size} for each trip of the loop{at}, "
+              "as it is run again in the reverse part; the memory is used over")
+
+
+def _run_again(scope: Scope, stmt: Stmt, facts: Facts) -> None:
+    loops = scope.loops()
+    around = f", in each trip of the loop at {lines_text(x.loc.line for x in loops[-1:] if x.loc)}" if loops else ""
+    what = "the branch" if isinstance(stmt, If) else "the loop"
+    facts.add(place_of(stmt.loc), Kind.RECOMPUTED, "run again", f"{what} is run again in the reverse part{around}, for "
+              "values that are not saved")
 
 
 def _trips(loop: For, makers: Mapping[Var, Stmt], known: set[str]) -> Any:
@@ -149,11 +178,12 @@ def _recomputed(scope: Scope, lets: Iterable[Let], facts: Facts) -> None:
         if place is not None and any(t.type.is_inexact for t in let.targets):
             by_place.setdefault(place, []).append(let)
     for place, found in by_place.items():
-        names = listed([n for n in dict.fromkeys(shown(t) for let in found for t in let.targets) if n])
-        reads = all(let.op.access == "load" for let in found)
-        facts.add(place, Kind.RECOMPUTED, "read again" if reads else "recomputed",
-                  f"{names or 'a part of this'}: {'read' if reads else 'computed'} again in the reverse part{around}, "
-                  "not saved")
+        reads = [f"{_array_of(let)}[...]" for let in found if let.op.access == "load"]
+        made = [shown(t) or "a part of this" for let in found if let.op.access != "load" for t in let.targets]
+        for label, verb, names in (("recomputed", "computed", made), ("read again", "read", reads)):
+            if names:
+                facts.add(place, Kind.RECOMPUTED, label, f"{listed(list(dict.fromkeys(names)))}: {verb} again in the "
+                          f"reverse part{around}, not saved")
 
 
 # --- batches -----------------------------------------------------------------------------------------------------

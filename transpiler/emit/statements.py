@@ -99,7 +99,7 @@ class Writer:
 
     def write_back(self, pairs: Sequence[tuple[Var, Value]]) -> None:
         """Copy values into the memory of params, as if at once."""
-        self.writing = ()
+        before, self.writing = self.writing, ()         # the lines are of no statement
         sources = [self.expressions.value(value) for _, value in pairs]
         for k, (_, value) in enumerate(pairs):
             if self.storage.memory.home(value) is not None:
@@ -108,6 +108,7 @@ class Writer:
                 sources[k] = kept
         for (param, value), source in zip(pairs, sources, strict=True):
             self._copied_into(self.naming.of(param), source, value)
+        self.writing = before
 
     def _copied_into(self, name: str, source: ast.expr, value: Value) -> None:
         """`for i in range(a.shape[0]): a[i] = source[i]`."""

@@ -72,6 +72,57 @@ def test_a_linear_loop_saves_nothing():
     assert not any("saved" in label for found in labels(annotate("f", "-t", "vjp", "--brief")).values() for label in found)
 
 
+def test_what_is_overwritten_is_saved_and_restored_where_earlier_reads_need_it():
+    model("""
+        def f(u: "f64[n]", steps: "i64"):
+            u = u.copy()
+            for t in range(steps):
+                for i in range(1, u.shape[0]):
+                    u[i] = u[i] * u[i - 1]
+            return u
+    """)
+    said = labels(annotate("f", "-t", "vjp", "--brief"))["u[i] = u[i] * u[i - 1]"]
+    assert {"saved 8 B/trip", "restored", "read again"} <= set(said)
+    page = annotate("f", "-t", "vjp", "--format", "html")
+    assert "what u held: 8 B for each trip of the loops at lines 6 and 7, (8*n*steps - 8*steps) B in all" in page
+
+
+def test_what_is_not_overwritten_later_is_read_again():
+    model("""
+        def f(A: "f64[n,n]"):
+            A = A.copy()
+            n = A.shape[0]
+            for k in range(n - 1):
+                for i in range(k + 1, n):
+                    A[i, k] = A[i, k] / A[k, k]
+                    for j in range(k + 1, n):
+                        A[i, j] = A[i, j] - A[i, k] * A[k, j]
+            return A
+    """)
+    said = labels(annotate("f", "-t", "vjp", "--brief"))
+    assert "read again" in said["A[i, j] = A[i, j] - A[i, k] * A[k, j]"]
+    assert not any("/trip" in label or label == "restored" for found in said.values() for label in found)
+
+
+def test_an_inner_loop_that_is_run_again():
+    model("""
+        def f(x: "f64[n]"):
+            s = 0.0
+            for i in range(x.shape[0]):
+                y = x[i]
+                while y > 0.1:
+                    y = np.sin(y) * y
+                s += y
+            return s
+    """)
+    said = labels(annotate("f", "-t", "grad", "--brief"))
+    assert "run again" in said["while y > 0.1:"]
+    assert "allocates" in said["for i in range(x.shape[0]):"]       # the tapes of a run: their size is found there
+    assert "saved 8 B/trip" in said["y = np.sin(y) * y"]
+    page = annotate("f", "-t", "grad", "--format", "html")
+    assert "as it is run again in the reverse part; the memory is used over" in page
+
+
 def test_what_the_reverse_part_computes_again():
     model("""
         def f(x: "f64[n]"):
