@@ -232,7 +232,7 @@ def grow_lists(it: Interpreter, frame: Frame, trips: Trips | None, once: Callabl
     rolled: emits the loop; is_small: it has so few trips that it may be unrolled.
     """
     touched = watched(it, frame, once)
-    if not touched or (is_small and all(t.sure for t in touched.values())):
+    if not touched or (is_small and all(t.sure and type(t.cell) is list for t in touched.values())):
         return None
     before = capture(it, frame)
     plans = [_plan(t) for t in touched.values()]
@@ -274,7 +274,7 @@ def _plan(touched: Touched) -> Plan | None:
         assert element is not None
         if any(taken_apart(element, v) is None for v in values):
             return None
-    elif type(cell) is list and values:
+    elif isinstance(cell, list) and not isinstance(cell, OuterList) and values:
         element = common(values)
     else:
         return None

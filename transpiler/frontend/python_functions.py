@@ -87,6 +87,11 @@ def _range(it: Interpreter, *bounds: Any) -> Any:
     return DimRange(start, stop, step)
 
 
+@means(slice)
+def _slice(it: Interpreter, *bounds: Any) -> slice:
+    return it.native(slice, *bounds)
+
+
 @means(zip)
 def _zip(it: Interpreter, *values: Any, strict: bool = False) -> Any:
     from .trips import lazily_zipped
