@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gradsmith
-from gradsmith.transforms import function
+from gradsmith.transforms import _marked, function
 from gradsmith.transpiler.errors import did_you_mean, error
 from gradsmith.transpiler.frontend.trace import leaves_of, trace
 from gradsmith.transpiler.frontend.trees import LeafNode, build
@@ -178,14 +178,20 @@ def _with_cotangents(applied: Applied, step: Step) -> Applied:
     return Applied(call, (*applied.arguments, result), (*applied.names, name), "vjp", numbers)
 
 
+@_marked("value_and_vjp")
+def _value_and_vjp(fun: Fun, ct: Any, *primals: Any, has_aux: bool = False) -> Any:
+    """The frontend knows it by its mark: (value, cotangents) from one forward sweep, which `gradsmith.vjp` and its
+    pullback would run one each of in traced code."""
+    raise TypeError("for traced code")
+
+
 # What follows is traced as the user's own code is, so its closures hold nothing but what it needs.
 
 
 def _cotangents(fun: Fun, numbers: tuple[int, ...]) -> Fun:
     def call(*args: Any) -> Any:
         *primals, ct = args
-        value, pullback = gradsmith.vjp(_moving(fun, numbers, primals), *[primals[k] for k in numbers])
-        return value, pullback(ct)
+        return _value_and_vjp(_moving(fun, numbers, primals), ct, *[primals[k] for k in numbers])
 
     return call
 
@@ -193,9 +199,7 @@ def _cotangents(fun: Fun, numbers: tuple[int, ...]) -> Fun:
 def _cotangents_and_aux(fun: Fun, numbers: tuple[int, ...]) -> Fun:
     def call(*args: Any) -> Any:
         *primals, ct = args
-        moving = _moving(fun, numbers, primals)
-        value, pullback, aux = gradsmith.vjp(moving, *[primals[k] for k in numbers], has_aux=True)
-        return value, pullback(ct), aux
+        return _value_and_vjp(_moving(fun, numbers, primals), ct, *[primals[k] for k in numbers], has_aux=True)
 
     return call
 

@@ -166,7 +166,25 @@ def pullback_call(interpreter: Any, value: TransformValue, args: Any, kwargs: An
         raise RuleError("a pullback takes one cotangent, with the structure of the result", code="E406",
                         kind=TypeError)
     interpreter.at(loc)
-    leaves, given = flatten(args[0])
+    return _pulled_back(interpreter, traced, has_aux, args[0])[1]
+
+
+def value_and_vjp_call(interpreter: Any, fun: Any, args: Any, kwargs: Any, loc: Any) -> Any:
+    """(ct, *primals) -> (value, cotangents) or (value, cotangents, aux), with one forward sweep for both."""
+    has_aux = kwargs.pop("has_aux", False)
+    ct, *primals = args
+    traced = trace_call(interpreter, fun, primals, kwargs, range(len(primals)), "vjp")
+    interpreter.at(loc)
+    if has_aux:
+        scalar_pair(traced.out)
+    results, bars = _pulled_back(interpreter, traced, has_aux, ct)
+    value = unflatten(traced.out, results)
+    return (value[0], bars, value[1]) if has_aux else (value, bars)
+
+
+def _pulled_back(interpreter: Any, traced: Traced, has_aux: bool, ct: Any) -> tuple[list[Value], tuple[Any, ...]]:
+    """The results again and the cotangents of the primals."""
+    leaves, given = flatten(ct)
     numbers = with_numbers(given, leaves)
     results = traced.func.results
     if has_aux:
@@ -177,7 +195,8 @@ def pullback_call(interpreter: Any, value: TransformValue, args: Any, kwargs: An
     cts = [matched(interpreter, ct, r) for ct, r in zip(numbers, results, strict=True) if r.type.is_inexact]
     cts += [const(0, r.type) for r in traced.func.results[len(results):] if r.type.is_inexact]
     values = inline(vjp(traced.func, traced.wanted, report=interpreter.report), (*traced.inputs, *cts))
-    return tuple(parts_of(traced.structures, values[len(traced.func.results):]))
+    count = len(traced.func.results)
+    return list(values[:count]), tuple(parts_of(traced.structures, values[count:]))
 
 
 def vjp_apply_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:

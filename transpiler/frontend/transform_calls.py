@@ -15,13 +15,14 @@ from .derivative_calls import (
     linearize_call,
     pullback_call,
     pushforward_call,
+    value_and_vjp_call,
     vjp_apply_call,
     vjp_call,
 )
 from .functional_calls import functional_call
 from .values import TransformValue
 
-IMMEDIATE = frozenset({"vjp", "jvp", "linearize", "hvp"})      # called with the function and its arguments at once
+IMMEDIATE = frozenset({"vjp", "jvp", "linearize", "hvp", "value_and_vjp"})      # given the function's arguments at once
 
 
 def make_transform(interpreter: Any, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any], loc: Any) -> Any:
@@ -55,6 +56,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "jit": _jit, "grad": gradient_call(False), "value_and_grad": gradient_call(True), "jvp": jvp_call, "vjp": vjp_call,
     "linearize": linearize_call, "hvp": hvp_call, "vmap": vmap_call, "jacfwd": jacobian_call("jacfwd"),
     "jacrev": jacobian_call("jacrev"), "jacobian": jacobian_call("jacrev"), "hessian": hessian_call,
-    "pullback": pullback_call, "pushforward": pushforward_call, "vjp_apply": vjp_apply_call,
-    "jvp_apply": jvp_apply_call, "functional": functional_call,
+    "value_and_vjp": value_and_vjp_call, "pullback": pullback_call, "pushforward": pushforward_call,
+    "vjp_apply": vjp_apply_call, "jvp_apply": jvp_apply_call, "functional": functional_call,
 }

@@ -63,28 +63,27 @@ def _attention_vjp(q, k, v, ct):
             c = 0.0
             for k_1 in range(m):
                 d_weights_ij = d_weights[i, j, k_1]
-                g = 0.0 if d_weights_ij == 0.0 else d_weights_ij * a  # attention.py:8
-                S[k_1] = g
-                h = -(weights_1[i, j, k_1] * a)  # attention.py:8
-                c = accumulate(c, 0.0 if d_weights_ij == 0.0 else d_weights_ij * h)  # attention.py:8
-            p = 0.0
+                S[k_1] = 0.0 if d_weights_ij == 0.0 else d_weights_ij * a  # attention.py:8
+                g = -(weights_1[i, j, k_1] * a)  # attention.py:8
+                c = accumulate(c, 0.0 if d_weights_ij == 0.0 else d_weights_ij * g)  # attention.py:8
+            h = 0.0
             for k_1 in range(m):
                 d_weights_1 = S[k_1] + c        # attention.py:8
                 g = 0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2[i, j, k_1]  # attention.py:7
-                p = accumulate(p, -g)           # attention.py:7
+                h = accumulate(h, -g)           # attention.py:7
             E_ij = E[i, j]
-            r = 0.0
+            p = 0.0
             for k_1 in range(m):
                 g = np.float64(D[i, j, k_1] / s == E_ij)  # attention.py:7
-                r = accumulate(r, g)            # attention.py:7
-            u = p / maximum(r, 1.0)             # attention.py:7
+                p = accumulate(p, g)            # attention.py:7
+            r = h / maximum(p, 1.0)             # attention.py:7
             for k_1 in range(m):
                 d_weights_1 = S[k_1] + c        # attention.py:8
                 weights_2_ij = weights_2[i, j, k_1]
-                g = u if D[i, j, k_1] / s == E_ij else 0.0  # attention.py:7
+                g = r if D[i, j, k_1] / s == E_ij else 0.0  # attention.py:7
                 d_scores = (0.0 if d_weights_1 == 0.0 else d_weights_1 * weights_2_ij) + g  # attention.py:7
-                h = 0.0 if d_scores == 0.0 else d_scores * f  # attention.py:6
-                B[i, j, k_1] = h
+                u = 0.0 if d_scores == 0.0 else d_scores * f  # attention.py:6
+                B[i, j, k_1] = u
     d_q = np.empty((b, n, d))
     batched_gemm(B, k, d_q)                     # attention.py:6
     C = np.empty((b, d, m))

@@ -148,6 +148,18 @@ def test_results_in_containers():
     np.testing.assert_array_equal(copied, [1.0, 2.0])
 
 
+def test_a_vjp_runs_forward_once():
+    write("model.py", """
+        def f(x: "f64", n: "i64"):
+            for t in range(n):
+                x = x * (1.0 - x)
+            return x
+    """)
+    text = gradsmith("build", "model.py:f", "-t", "vjp").stdout
+    assert 2 == text.count("for t in range(")
+    assert (0.3 * 0.7, (pytest.approx(0.4 * 2.0),)) == plain(text)["f_vjp"](0.3, 1, 2.0)
+
+
 def test_vjp_takes_the_cotangent_last_and_gives_the_value_too():
     call = plain(built("logistic_map", "--transform", "vjp", "--sig", "f64, f64"))["logistic_map_vjp"]
     value, (d_x, d_r) = call(0.3, 2.0, 1.5)
