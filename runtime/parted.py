@@ -28,8 +28,10 @@ from .transpiler.errors import error
 from .transpiler.frontend.trace import Trace
 from .transpiler.frontend.trees import LeafNode, StaticNode, Structure, TreeNode, leaf_count, rebuild
 from .transpiler.frontend.values import Leaf
-from .transpiler.ir.nodes import Func, Value
+from .transpiler.ir.library import Program, collecting, main_of, transformed
+from .transpiler.ir.nodes import Check, Func, Let, Value
 from .transpiler.ir.types import Type
+from .transpiler.ir.walk import beside
 from .transpiler.transforms.jvp import jvp
 from .transpiler.transforms.split import split
 from .transpiler.transforms.vjp import vjp
@@ -62,7 +64,7 @@ class Later:
     """
 
     kind: str
-    func: Func
+    func: Program
     given: Structure
     results: tuple[Type | None, ...]
     made: Structure
@@ -125,24 +127,32 @@ def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, name
     wanted = [True] * len(traced.leaves) + [False] * (len(func.params) - len(traced.leaves))
     kept = len(func.results)
     mine = func.results[:leaf_count(value)]
-    if kind == "vjp":
-        derived = vjp(_with_results(func, mine), wanted)
-        derived = _with_results(derived, (*func.results, *derived.results[len(mine):]))
-    else:
-        derived = jvp(func, wanted)
+    derived = pipeline.run(transformed(func, functools.partial(_derived, kind=kind, kept=len(mine), wanted=wanted)),
+                           stop="dead")
     late = [False] * len(func.params) + [True] * (len(derived.params) - len(func.params))
-    derived = pipeline.run(derived, stop="dead")
-    halves = split(derived, late, kept)
+    halves = split(main_of(derived), late, kept)
+    with collecting(derived) as funcs:
+        first, second = funcs.program(halves.first), funcs.program(halves.second)
     residuals = TreeNode("tuple", tuple, (), tuple(LeafNode("array" if r.type.shape else "scalar")
                                                    for r in halves.residuals))
     if kind == "vjp":
         types = tuple(r.type if r.type.is_inexact else None for r in mine)
-        later = Later(kind, halves.second, value, types, primals)
+        later = Later(kind, second, value, types, primals)
     else:
         types = tuple(p.type for p in func.params[:len(traced.leaves)])
-        later = Later(kind, halves.second, primals, types, _moving(value, [r.type.is_inexact for r in mine]))
-    return replace(traced, func=halves.first,
+        later = Later(kind, second, primals, types, _moving(value, [r.type.is_inexact for r in mine]))
+    return replace(traced, func=first,
                    out_tree=TreeNode("tuple", tuple, (), (out, residuals, StaticNode(later))))
+
+
+def _derived(func: Func, kind: str, kept: int, wanted: Sequence[bool]) -> Func:
+    """The results, then the cotangents or tangents; the first `kept` results are differentiated."""
+    if kind == "vjp":
+        made = vjp(_with_results(func, func.results[:kept]), wanted)
+        return _with_results(made, (*func.results, *made.results[kept:]))
+    moved = jvp(func, wanted)
+    straight = all(isinstance(stmt, (Let, Check)) for stmt in func.body.stmts)
+    return moved if straight else beside(func, moved, len(func.results))
 
 
 def _with_results(func: Func, results: tuple[Value, ...]) -> Func:

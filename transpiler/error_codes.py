@@ -127,15 +127,14 @@ The array belongs to the surroundings of a function under a transform, which has
 argument, write to a copy, or use `gradsmith.functional`, which returns what a function wrote.
 """)
 _code("E125", "Unrolling does not end", RecursionError, """
-A loop or a recursion that is decided while transpiling goes on for too many steps. Recursion is unrolled, so it must
-end by a value that is known then: make that one a static argument (`static_argnums`), or write the recursion as a
-loop. A loop over very many steps stays a loop in the generated code if its bound is a run-time value.
+A loop or a recursion that is decided while transpiling goes on for too many steps, or a recursive function calls itself
+on every way through it. A loop over very many steps stays a loop in the generated code if its bound is a run-time
+value, and so does a recursion that a run-time value ends.
 """)
 _code("E126", "A side effect that is not supported", NotImplementedError, """
 Printing, appending to a list from outside, or rebinding a global has an effect beyond arguments and results.
 Return the value instead.
 """)
-
 _code("E127", "Arguments that share memory, one of which is written to", ValueError, """
 A function that writes to an array may get the same array twice, and then both arguments are that array. Views that
 overlap in part, an array that a global refers to, too, and arrays whose own elements share memory are refused: which
@@ -143,6 +142,15 @@ writes the function would see depends on where they overlap. Pass a copy of one 
 """)
 _code("E128", "A write to a read-only array", ValueError, """
 NumPy's own error: the caller's array is read-only, or it is a broadcast array or a diagonal. Write to a copy.
+""")
+_code("E130", "A recursion whose types do not settle", TypeError, """
+A recursive function whose depth is known only when it runs is compiled as one function: what it takes and gives must
+have one type, structure and number of dimensions in all its calls. Sizes of arrays may differ from call to call.
+
+    def f(x, n):
+        return x if n == 0 else f([x, x], n - 1)        # a number, then a list of two
+
+Write it so that all calls are alike, or let what ends the recursion be static (`static_argnums`).
 """)
 
 # --- E2xx: operations and their rules ----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
-    traced ─ transform ─ simplify ─ common ─ dead ─ lower ─ tidy ─ hoist ─► emission
+    traced ─ transform ─ simplify ─ common ─ dead ─ fuse ─ lower ─ tidy ─ hoist ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from .ir.library import Program, each_func
 from .ir.nodes import Func, Module
@@ -20,6 +20,7 @@ from .ir.verify import verify
 from .lower.loops import lower
 from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
+from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.hoist import hoist_all
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
@@ -29,11 +30,13 @@ from .stack import deep_stack
 
 @dataclass(frozen=True)
 class Stage:
-    """name: what people call it.  apply: Func -> Func.  about: one line for `--help`."""
+    """name: what people call it.  apply: Func -> Func.  about: one line for `--help`.  whole: apply takes the func or
+    module as a whole."""
 
     name: str
-    apply: Callable[[Func], Func]
+    apply: Callable[[Any], Any]
     about: str
+    whole: bool = False
 
 
 def simplify_all(func: Func) -> Func:
@@ -54,6 +57,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
     Stage("common", share_common, "equal statements computed once"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
+    Stage("fuse", fuse_mutual_calls, "funcs that call each other in a circle made one", whole=True),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
@@ -88,7 +92,7 @@ def run(func: ProgramT, *, stop: str | None = None, history: list[Step] | None =
         raise ValueError(f"no stage named {stop!r}; stages are {', '.join(s.name for s in stages)}")
     for stage in stages:
         start = perf_counter()
-        after = each_func(func, stage.apply)
+        after = stage.apply(func) if stage.whole else each_func(func, stage.apply)
         if after is not func:
             verify(after)
         func = after

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.dims import symbols_of
 from ..ir.nodes import Const, Func, Let, Module
@@ -87,8 +87,9 @@ def emit_lines(func: Func | Module, *, name: str | None = None, doc: str = "", z
     funcs = func.funcs if isinstance(func, Module) else (func,)
     functions = _function_names(funcs, name)
     while True:
-        written = [_Function(one, functions, options, zero_d if one is funcs[0] else (),
-                             guards if one is funcs[0] else ()) for one in (*funcs[1:], funcs[0])]
+        callees = replace(options, parallel=False)
+        written = [*(_Function(one, functions, callees, (), (), is_entry=False) for one in funcs[1:]),
+                   _Function(funcs[0], functions, options, zero_d, guards)]
         called = set().union(*(one.kernels for one in written))
         if called.isdisjoint(functions.values()):
             break
@@ -154,8 +155,8 @@ class _Function:
     """One function of the module."""
 
     def __init__(self, func: Func, functions: Mapping[str, str], options: Options, zero_d: Sequence[str],
-                 guards: Sequence[Guard]) -> None:
-        self.func = func
+                 guards: Sequence[Guard], is_entry: bool = True) -> None:
+        self.func, self.is_entry = func, is_entry
         self.functions = functions
         self.options = options
         self.zero_d = zero_d
@@ -207,7 +208,8 @@ class _Function:
         return [v for v in map(self.plan.value, values) if isinstance(v, Const)]
 
     def text(self) -> _Text:
-        writer = Writer(self.plan, self.storage, self.naming, self.expressions, dict(self.functions))
+        writer = Writer(self.plan, self.storage, self.naming, self.expressions, dict(self.functions),
+                        self.is_entry)
         for param in self.func.params:
             if param.name in self.zero_d:
                 writer.line(f"{self.naming.of(param)} = {self.naming.of(param)}[()]")

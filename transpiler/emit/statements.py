@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, assert_never
 import numpy as np
 
 from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
+from . import calls
 from . import templates as t
 from .access import Role
 from .expressions import Expressions, computes, names_in
@@ -59,10 +60,12 @@ class Assignment:
 
 
 class Writer:
-    """Writes the body of one function; `functions` gives the names of the module's functions in the text."""
+    """Writes the body of one function; `functions` gives the names of the module's functions in the text; is_entry:
+    whether it is called from outside, rather than by others of these."""
 
     def __init__(self, plan: Plan, storage: Storage, naming: Naming, expressions: Expressions,
-                 functions: dict[str, str]) -> None:
+                 functions: dict[str, str], is_entry: bool = True) -> None:
+        self.is_entry = is_entry
         self.plan = plan
         self.storage = storage
         self.naming = naming
@@ -93,6 +96,8 @@ class Writer:
             if not self.lines:
                 self.line("pass")
             return
+        if not self.is_entry:
+            results = [calls.result(self.plan, value, tree) for value, tree in zip(func.returned, results)]
         text = _tuple_text([ast.unparse(result) for result in results])
         self.writing = tuple(s for result in func.returned for s in self._inside(result))
         self.line(f"return {text}", loc if any(map(computes, results)) else None)
@@ -143,7 +148,8 @@ class Writer:
             case Let():
                 self.let(stmt)
             case Call():
-                args = ", ".join(ast.unparse(self.expressions.value(a)) for a in stmt.args)
+                args = ", ".join(ast.unparse(calls.argument(self.expressions, self.plan, a, self.is_entry))
+                                 for a in stmt.args)
                 targets = ", ".join(map(self.naming.of, stmt.targets))
                 call = f"{self.functions[stmt.func]}({args})"
                 self.line(f"{targets} = {call}" if targets else call, stmt.loc)

@@ -18,7 +18,7 @@ from ..ir.types import BOOL, I64
 from ..ir.walk import all_statements
 from ..ops.base import RuleError
 from ..ops.spelling import Weak
-from .errors import is_pythons_own, original_exception
+from .errors import Unfinished, is_pythons_own, original_exception
 from .operators import truth
 from .state import State
 from .templates import (
@@ -109,7 +109,7 @@ class Arm:
 
     builder: Builder
     outcome: Outcome = None
-    problem: TranspileError | None = None        # raised on every run that comes here
+    problem: TranspileError | Unfinished | None = None        # raised on every run that comes here
     state: State = field(default_factory=State)
 
     @property
@@ -124,14 +124,19 @@ def run_arm(it: Interpreter, action: Callable[[], Outcome]) -> Arm:
 
 
 def go_through(it: Interpreter, arm: Arm, action: Callable[[], Outcome]) -> Arm:
+    it.branching += 1
     try:
         arm.outcome = action()
+    except Unfinished as problem:
+        arm.problem = problem
     except (TranspileError, RuleError) as problem:
         located = problem.at(it.here) if isinstance(problem, RuleError) else problem
         if not is_pythons_own(located):
             raise located from None
         refuse_caught(it, located)
         arm.problem = located
+    finally:
+        it.branching -= 1
     return arm
 
 
@@ -167,6 +172,8 @@ def exception_text(problem: TranspileError) -> str:
 def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
     """`if pred: (the arm, which raises)`."""
     assert arm.problem is not None
+    if isinstance(arm.problem, Unfinished):
+        return
     kind, text = exception_name(arm.problem), exception_text(arm.problem)
     builder = current()
     loc = arm.problem.location or builder.loc

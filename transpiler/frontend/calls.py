@@ -299,9 +299,17 @@ def _call_closure(it: Interpreter, closure: Closure, args: tuple[Any, ...], kwar
 def _run(it: Interpreter, node: Any, frame: Frame, name: str, defaults: tuple[Any, ...], kw_defaults: dict[str, Any],
          args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Bind and run the body."""
-    from .interpreter import MAX_DEPTH
     bind(frame, node.args, name, defaults, kw_defaults, args, kwargs)
     frame.first = args[0] if args else MISSING
+    frame.node = node
+    from .recursion import recursive_call
+    outcome = recursive_call(it, node, frame, name)
+    return outcome.value if outcome is not None else run_body(it, node, frame, name)
+
+
+def run_body(it: Interpreter, node: Any, frame: Frame, name: str) -> Any:
+    """Run the body with bound arguments."""
+    from .interpreter import MAX_DEPTH
     if it.depth >= MAX_DEPTH:
         raise error("E125", f"`{name}` is called inside itself more than {MAX_DEPTH} times", it.here,
                     kind=RecursionError, label="a recursion that does not end?",

@@ -107,6 +107,8 @@ class Frame:
     variables: dict[str, Any] = field(default_factory=dict)
     is_comprehension: bool = False
     node: Any = None                      # the function's syntax tree
+    arguments: dict[str, Any] = field(default_factory=dict)       # what the parameters were bound to
+    branching: int = 0                    # branches on run-time values around the call
     loops: list[frozenset[str]] = field(default_factory=list)     # names needed where `break` and `continue` go
     called_at: Location | None = None     # of gradsmith's own functions, whose places are those of their calls
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import Location, TranspileError, error
 
 # Codes that stand for an exception Python or NumPy itself would raise; the others say that gradsmith cannot go on.
 PYTHONS_OWN = frozenset({"E114", "E115", "E116", "E118", "E119", "E120", "E128", "E201", "E208", "E301", "E302", "E303",
                          "E304", "E305", "E306", "E308", "E309", "E310", "E312", "E314", "E315", "E316"})
+
+
+class Unfinished(Exception):
+    """A recursive call in a func whose results are not known yet: this way through it tells nothing about them."""
+
+    def __init__(self, recursion: Any) -> None:
+        super().__init__("a recursive call")
+        self.recursion = recursion
 
 
 def raised(exception: BaseException, loc: Location | None) -> TranspileError:

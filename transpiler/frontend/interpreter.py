@@ -77,6 +77,12 @@ class Interpreter:
         self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before
         self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name
         self.outside = captures.outside
+        self.branching = 0                               # arms of run-time branches, and loops, around what is done
+        self.recursive: dict[Any, str] = {}              # functions whose calls stay calls, see `recursion` ...
+        self.unrolled: dict[Any, TranspileError] = {}    # ... and those whose calls cannot, with the reason
+        self.recursions: list[Any] = []                  # recursive funcs that are being traced, innermost last
+        self.traced: list[Any] = []                      # those that are finished
+        self.activations: dict[Any, int] = {}            # calls of a function inside its outermost call
         self.depth = 0
         self.steps = 0
         self.barrier = 0               # arrays older than this belong to an outer block

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..errors import RuleError, error
+from ..errors import RuleError, TranspileError, error
 from ..ir import dims
 from ..ir.build import Names, building
+from ..ir.library import Program, collecting
 from ..ir.nodes import Block, Func, Var
 from ..ir.types import I64, map_dims
 from ..ops.spelling import Weak
@@ -30,6 +31,7 @@ from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, U
 from .interpreter import Interpreter
 from .layout import of_array
 from .outside import Outside, keeping_of
+from .recursion import Recurs, Unrolls
 from .source import FunctionSource
 from .trees import Structure, flatten, leaf_values
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
@@ -41,7 +43,8 @@ MAX_RESTARTS = 60
 class Trace:
     """A traced function.
 
-    func: params are the run-time leaves of the arguments in tree order, then the captures.
+    func: params are the run-time leaves of the arguments in tree order, then the captures; a module where it calls
+        recursive funcs.
     out_tree: builds the Python result from the func's results (`trees.rebuild`).
     leaves: the arguments' leaves that are params, in order; static_args: those made static, with their values.
     sizes: named sizes that were found to be other dimensions; leaf types have them replaced.
@@ -49,7 +52,7 @@ class Trace:
     written: the params of func that are arrays it writes to (`Func.effects`), as positions.
     """
 
-    func: Func
+    func: Program
     out_tree: Structure
     captures: tuple[Capture, ...]
     static_guards: tuple[StaticGuard, ...]
@@ -70,6 +73,8 @@ class _Knowledge:
     static_captures: set[tuple[Any, ...]] = field(default_factory=set)
     sizes: dict[str, Any] = field(default_factory=dict)
     pinned: dict[str, int] = field(default_factory=dict)
+    recursive: dict[Any, str] = field(default_factory=dict)
+    unrolled: dict[Any, TranspileError] = field(default_factory=dict)
 
 
 def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, *,
@@ -96,10 +101,16 @@ def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, An
                 _make_static(need, knowledge, attempt)
             except Unify as found:
                 _unify(found, knowledge, attempt)
+            except Recurs as found:
+                knowledge.recursive[found.key] = found.why
+            except Unrolls as found:
+                knowledge.recursive.pop(found.key)
+                knowledge.unrolled[found.key] = found.problem
             finally:
                 dims.deciding.reset(token)
             # Each restart settles a size or an argument, so there may be as many as there are of those.
-            if count > MAX_RESTARTS + len(attempt.assumptions.sizes) + len(attempt.variables):
+            known = len(knowledge.recursive) + 2 * len(knowledge.unrolled)
+            if count > MAX_RESTARTS + known + len(attempt.assumptions.sizes) + len(attempt.variables):
                 raise error("E608", "tracing does not come to an end", attempt.it.here)
     raise AssertionError("the loop ends by return or raise")
 
@@ -146,6 +157,7 @@ class _Attempt:
         captures = Captures(self.names, self.assumptions, knowledge.sizes, frozenset(knowledge.static_captures),
                             Outside(keeps_effects))
         self.it = Interpreter(self.names, self.assumptions, captures, report)
+        self.it.recursive, self.it.unrolled = knowledge.recursive, knowledge.unrolled
         inner = _function_of(fn)
         if source is not None and inner is not None:
             self.it.given_sources[inner] = source
@@ -163,7 +175,7 @@ class _Attempt:
 
     def run(self) -> Trace:
         it = self.it
-        with building(self.names) as builder, keeping_of(it.outside.now):
+        with collecting() as funcs, building(self.names) as builder, keeping_of(it.outside.now):
             names = _parameter_names(self.fn, len(self.args))
             args = tuple(self.abstract(a, n) for a, n in zip(self.args, names))
             kwargs = {k: self.abstract(v, k) for k, v in self.kwargs.items()}
@@ -179,7 +191,7 @@ class _Attempt:
         func = Func(self.name, params, Block(tuple(builder.stmts), (*results, *effects.values())),
                     effects=tuple(effects))
         static = tuple((leaf, leaf.example) for leaf in self.knowledge.static.values())
-        return Trace(func, out_tree, tuple(it.captures.captures), tuple(it.captures.guards.values()),
+        return Trace(funcs.program(func), out_tree, tuple(it.captures.captures), tuple(it.captures.guards.values()),
                      tuple(self.assumptions.guards), static, tuple(leaf for leaf, _ in self.variables),
                      tuple(it.sources.values()), dict(self.knowledge.sizes), it.report,
                      tuple(k for k, param in enumerate(params) if param in effects))

@@ -45,6 +45,14 @@ class Library:
         self.wanted[name] = wanted
         return name
 
+    def snapshot(self) -> tuple[Any, ...]:
+        return (dict(self.funcs), dict(self.wanted), dict(self.derived), dict(self.facts), set(self._names.taken))
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """As it was: what was made since is not known any more."""
+        self.funcs, self.wanted, self.derived, self.facts = map(dict, snapshot[:4])
+        self._names = Names(snapshot[4])
+
     def add(self, func: Func) -> None:
         self.funcs[func.name] = func
 
@@ -77,7 +85,7 @@ class Library:
             return main
         names = Names([main.name])
         renamed = {func.name: names.fresh(self.wanted[func.name]) for func in reached}
-        return Module(tuple(_renamed(func, renamed) for func in (main, *reached)))
+        return Module((_renamed(main, main.name, renamed), *(_renamed(f, renamed[f.name], renamed) for f in reached)))
 
 
 def library() -> Library:
@@ -127,7 +135,7 @@ def callees(func: Func) -> Iterator[str]:
     return (stmt.func for stmt in all_statements(func.body) if isinstance(stmt, Call))
 
 
-def _renamed(func: Func, names: dict[str, str]) -> Func:
+def _renamed(func: Func, name: str, names: dict[str, str]) -> Func:
     def visit(block: Block) -> Block:
         return Block(tuple(map(statement, block.stmts)), block.results)
 
@@ -136,4 +144,4 @@ def _renamed(func: Func, names: dict[str, str]) -> Func:
             return Call(stmt.targets, names[stmt.func], stmt.args, stmt.loc, stmt.needed)
         return with_blocks(stmt, [visit(b) for b in blocks(stmt)])
 
-    return replace(func, name=names.get(func.name, func.name), body=visit(func.body))
+    return replace(func, name=name, body=visit(func.body))

@@ -292,8 +292,16 @@ class Module:
         return self.main.results
 
     @property
+    def returned(self) -> tuple[Value, ...]:
+        return self.main.returned
+
+    @property
     def result_names(self) -> tuple[str, ...]:
         return self.main.result_names
+
+    @property
+    def effects(self) -> tuple[Var, ...]:
+        return self.main.effects
 
     def __getitem__(self, name: str) -> Func:
         for func in self.funcs:

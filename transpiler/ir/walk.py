@@ -298,6 +298,19 @@ def with_blocks(stmt: Stmt, new: Sequence[Block]) -> Stmt:
             assert_never(stmt)
 
 
+def beside(func: Func, other: Func, count: int) -> Func:
+    """`other`, which has the params of `func` and more, with its first `count` results from the statements of `func`.
+
+    So these do not wait for the params that only `other` has, even where one of its statements makes both.
+    """
+    with building(Names(used_names(other))) as b:
+        copier = Copier(dict(zip(func.params, other.params)))
+        for stmt in func.body.stmts:
+            copier.statement(stmt)
+    results = (*(copier.value(r) for r in func.results[:count]), *other.results[count:])
+    return Func(other.name, other.params, Block((*b.stmts, *other.body.stmts), results))
+
+
 def map_results(func: Func, results: Iterable[Value], names: Sequence[str] = ()) -> Func:
     """The same body with other results."""
     return Func(func.name, func.params, Block(func.body.stmts, tuple(results)), tuple(names))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from .. import ops
@@ -189,15 +190,14 @@ class ForwardSweep:
         before = {t: self._state[t] for t in threads}
         arms: list[Builder] = []
         found: list[list[Value]] = []
-        exports = [v for arm in (0, 1) for v in self.residuals.saved.get(self.scopes.inside[(stmt, arm)], ())
-                   if self._exports(v)]
+        exports = [v for arm in (0, 1) for v in self._shown_by(self.scopes.inside[(stmt, arm)]) if self._exports(v)]
         for arm, block in enumerate((stmt.then, stmt.orelse)):
             own = self.scopes.inside[(stmt, arm)]
             with building() as b:
                 self._state.update(before)
                 for inner in block.stmts:
                     self._emit(inner, threads)
-                here = [self.saved.exports.get(v, v) if self.scopes.of[v] is own else const(0, v.type)
+                here = [self.saved.exports.get(v, v) if own in arms_around(self.scopes.of[v]) else const(0, v.type)
                         for v in exports]
                 found.append([*block.results, *here, *(self._state[t] for t in threads)])
             arms.append(b)
@@ -213,6 +213,10 @@ class ForwardSweep:
         if var in self.residuals.own:
             return any(thread.saves is var for thread in self._state)
         return not self._without_checks
+
+    def _shown_by(self, arm: Scope) -> list[Var]:
+        """Saved values of an arm and of the branches in it: results of each of these, they reach what comes after."""
+        return [v for scope, found in self.residuals.saved.items() if arm in arms_around(scope) for v in found]
 
     # --- trips -------------------------------------------------------------------------------------------------
 
@@ -264,6 +268,11 @@ class ForwardSweep:
 
 def as_dim(trips: Value) -> Any:
     return int(trips.value) if isinstance(trips, Const) else symbol(trips.name, 0)
+
+
+def arms_around(scope: Scope) -> list[Scope]:
+    """The arms of branches that the scope is or stands in, up to the next loop."""
+    return list(takewhile(lambda s: isinstance(s.owner, If), scope.around()))
 
 
 def _owners(scope: Scope) -> list[For | If]:
