@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..ir.nodes import Func
+from ..ir.nodes import Func, Module
 
 
-def sharing_conditions(func: Func) -> list[str]:
+def sharing_conditions(func: Func | Module) -> list[str]:
     """No argument that is written to shares memory with another one, or with itself."""
     arrays = [param for param in func.params if param.type.shape]
     found = [f"distinct({param.name})" for param in func.effects]

@@ -495,7 +495,7 @@ def test_calls_between_functions():
     main = Func("main", (x,), Block((Call((y,), "countdown", (int_const(3), x), at(9)),), (y,)))
     module = Module((main, countdown))
     agrees(module, 1.0)
-    assert "    y = countdown(3, x)                         # model.py:9\n" in emit(module)
+    assert "    y = countdown(np.int64(3), x)               # model.py:9\n" in emit(module)
 
 
 def _call_countdown(n, acc):
