@@ -74,6 +74,7 @@ def format_of(given: str | None, output: str | None) -> str:
 def annotated(request: Request) -> Annotation:
     """The annotated source of a request.  TranspileError as for `build`."""
     from gradsmith.transpiler.annotate.source_lines import annotation
+    from gradsmith.transpiler.ir.library import main_of
 
     from .generate import composed, described
     from .transform import transform_text
@@ -82,8 +83,9 @@ def annotated(request: Request) -> Annotation:
     assert found.trace.report is not None
     of = f"{transform_text(request.chain)} of " if request.chain else ""
     file, _, name = request.shown.rpartition(":")
+    signature = f"{request.name}({described(main_of(found.func))})"
     return annotation(
-        title=f"{of}{name} in {file}", signature=f"{request.name}({described(found.func)})", command=request.command,
+        title=f"{of}{name} in {file}", signature=signature, command=request.command,
         traced=found.func, report=found.trace.report, emitted=made.emitted, finished=made.text,
         sources=[s for s in found.trace.sources if not s.file.startswith(_own_folders())])
 

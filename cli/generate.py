@@ -22,7 +22,8 @@ from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, erro
 from gradsmith.transpiler.frontend.guards import Capture, ShapeGuard
 from gradsmith.transpiler.frontend.trace import Trace, trace
 from gradsmith.transpiler.ir.dims import DimExpr, symbols_of
-from gradsmith.transpiler.ir.nodes import Block, Func, Var
+from gradsmith.transpiler.ir.library import Program, main_of
+from gradsmith.transpiler.ir.nodes import Block, Func, Module, Var
 from gradsmith.transpiler.ir.walk import blocks, with_blocks
 from gradsmith.transpiler.signature import Spec, format_signature
 
@@ -71,19 +72,24 @@ class Traced:
     trace: Trace
 
     @property
-    def func(self) -> Func:
-        """The traced func, with captured arrays in front of captured numbers, which have defaults."""
-        func, count = self.trace.func, len(self.trace.captures)
+    def func(self) -> Program:
+        """The traced func, with captured arrays in front of captured numbers, which have defaults; a module where it
+        calls others."""
+        func, count = main_of(self.trace.func), len(self.trace.captures)
         own = func.params[:len(func.params) - count]
         captured = [param for param, _ in self.captures]
         names = result_names(self.trace.out_tree, self.applied, len(func.returned), own)
         names = (*names, *(param.name for param in func.effects)) if names else ()
-        return Func(self.request.name, (*own, *captured), without_places_in(func.body, OURS), names, func.effects)
+        main = Func(self.request.name, (*own, *captured), without_places_in(func.body, OURS), names, func.effects)
+        if not isinstance(self.trace.func, Module):
+            return main
+        return Module((main, *(replace(f, body=without_places_in(f.body, OURS)) for f in self.trace.func.funcs[1:])))
 
     @property
     def captures(self) -> list[tuple[Var, Capture]]:
         count = len(self.trace.captures)
-        pairs = zip(self.trace.func.params[len(self.trace.func.params) - count:], self.trace.captures)
+        params = self.trace.func.params
+        pairs = zip(params[len(params) - count:], self.trace.captures)
         return sorted(pairs, key=lambda pair: not pair[0].type.shape)
 
 
@@ -152,11 +158,12 @@ def _composed(found: Traced) -> Composed:
     stages = pipeline.PARALLEL_STAGES if request.parallel else pipeline.STAGES
     if found.trace.report is not None:
         stages = pipeline.reporting(stages, found.trace.report)
-    func = pipeline.run(found.func, stages=stages)
+    program = pipeline.run(found.func, stages=stages)
+    func = main_of(program)
     entry = Entry(found.trace, found.applied, func, found.captures, request.name, described(func))
     try:
         guards = [*size_guards(func, found.trace, request.name), *sharing_guards(func, request.name)]
-        emitted = emit_lines(func, name=entry.compiled_name, doc=_header(found, func), guards=guards,
+        emitted = emit_lines(program, name=entry.compiled_name, doc=_header(found, func), guards=guards,
                              parallel=request.parallel, standalone=request.standalone)
     except RuleError as problem:
         code = "E207" if request.standalone else problem.code

@@ -8,7 +8,8 @@ from pathlib import PurePath
 
 from ..emit.python import Emitted
 from ..frontend.source import FunctionSource
-from ..ir.nodes import Func
+from ..ir.library import Program
+from ..ir.nodes import Module
 from ..ir.walk import all_statements
 from ..report import Report
 from .facts import Annotation, Facts, GeneratedLine, Kind, Part, Place, Section, SourceLine, place_of
@@ -17,7 +18,7 @@ from .sweeps import add_sweep_facts
 from .written import WrittenLine, parts_by_name, written_functions
 
 
-def annotation(*, title: str, signature: str, command: str, traced: Func, report: Report, emitted: Emitted,
+def annotation(*, title: str, signature: str, command: str, traced: Program, report: Report, emitted: Emitted,
                finished: str, sources: Sequence[FunctionSource]) -> Annotation:
     """traced: the func before the pipeline.  finished: the module's text, which is `emitted` with lines added.
     sources: the functions to show."""
@@ -37,9 +38,10 @@ def annotation(*, title: str, signature: str, command: str, traced: Func, report
     return Annotation(title, signature, command, finished, sections)
 
 
-def _elided(traced: Func, by_place: Mapping[Place, object], facts: Facts) -> None:
+def _elided(traced: Program, by_place: Mapping[Place, object], facts: Facts) -> None:
     """Lines whose statements are in the trace and of which nothing is left."""
-    for stmt in all_statements(traced.body):
+    for stmt in (s for func in (traced.funcs if isinstance(traced, Module) else (traced,)) for s in all_statements(
+            func.body)):
         place = place_of(stmt.loc)
         if place is not None and place not in by_place:
             facts.add(place, Kind.ELIDED, "elided", "no generated line comes from it: the result does not need it, or "

@@ -175,7 +175,7 @@ class _Attempt:
 
     def run(self) -> Trace:
         it = self.it
-        with collecting() as funcs, building(self.names) as builder, keeping_of(it.outside.now):
+        with collecting(report=it.report) as funcs, building(self.names) as builder, keeping_of(it.outside.now):
             names = _parameter_names(self.fn, len(self.args))
             args = tuple(self.abstract(a, n) for a, n in zip(self.args, names))
             kwargs = {k: self.abstract(v, k) for k, v in self.kwargs.items()}

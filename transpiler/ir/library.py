@@ -13,12 +13,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import build
 from .build import Names
 from .nodes import Block, Call, Func, Module, Stmt
 from .walk import all_statements, blocks, with_blocks
+
+if TYPE_CHECKING:
+    from ..report import Report
 
 _current: ContextVar[Library | None] = ContextVar("library", default=None)
 
@@ -26,9 +29,12 @@ Program = Func | Module
 
 
 class Library:
-    """funcs: by name; `wanted` names of them; derived: the name of what a transform made of a func, by what and how."""
+    """report: what transforms of callees tell of what they do, where it is asked for.
 
-    def __init__(self, funcs: Iterable[Func] = ()) -> None:
+    funcs: by name; `wanted` names of them; derived: the name of what a transform made of a func, by what and how."""
+
+    def __init__(self, funcs: Iterable[Func] = (), report: Report | None = None) -> None:
+        self.report = report
         self.funcs: dict[str, Func] = {}
         self.wanted: dict[str, str] = {}
         self.derived: dict[tuple[Any, ...], str] = {}
@@ -103,9 +109,9 @@ def known_callee(name: str) -> Func | None:
 
 
 @contextmanager
-def collecting(program: Program | None = None) -> Iterator[Library]:
+def collecting(program: Program | None = None, report: Report | None = None) -> Iterator[Library]:
     """A new current library, with what the program's main func calls."""
-    made = Library(program.funcs[1:] if isinstance(program, Module) else ())
+    made = Library(program.funcs[1:] if isinstance(program, Module) else (), report)
     token = _current.set(made)
     try:
         yield made

@@ -40,7 +40,7 @@ def _jvp_of(name: str, wrt: tuple[bool, ...], moving: tuple[bool, ...]) -> str:
 
     def make(own: str) -> Func:
         func = library().funcs[name]
-        made = jvp(func, wrt, name=own)
+        made = jvp(func, wrt, name=own, report=library().report)
         tangents = iter(made.results[len(func.results):])
         pairs = [(next(tangents), moves) for r, moves in zip(func.results, moving, strict=True) if r.type.is_inexact]
         return _with_results(made, (*func.results, *(t for t, moves in pairs if moves)))
@@ -75,7 +75,7 @@ def _vjp_of(name: str, wrt: tuple[bool, ...], given: tuple[bool, ...]) -> str:
     def make(own: str) -> Func:
         func = library().funcs[name]
         inexact = tuple(has for r, has in zip(func.results, given, strict=True) if r.type.is_inexact)
-        made = vjp(func, wrt, name=own, given=inexact)
+        made = vjp(func, wrt, name=own, given=inexact, report=library().report)
         return drop_dead_code(_with_results(made, made.results[len(func.results):]))
 
     return library().derive(("vjp", name, wrt, given), f"{library().wanted[name]}_vjp", make)

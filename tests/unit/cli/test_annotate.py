@@ -226,6 +226,18 @@ def test_functions_in_other_files_are_shown_too():
     assert "fused" in labels(text)["e = np.exp(z)"]
 
 
+def test_recursion():
+    model("""
+        def f(n: "i64", x: "f64"):
+            if n <= 0:
+                return x
+            return x * f(n - 1, np.sin(x))
+    """)
+    text = annotate("f", "-t", "grad(argnums=1)")
+    assert "saved 8 B" in labels(text)["return x * f(n - 1, np.sin(x))"]
+    assert re.search(r"reverse +\d+  d_\w+ = f_vjp\(", text)
+
+
 def test_functions_of_gradsmith_count_as_the_lines_that_call_them():
     model("""
         def f(x: "f64", n: "i64"):

@@ -148,6 +148,23 @@ def test_results_in_containers():
     np.testing.assert_array_equal(copied, [1.0, 2.0])
 
 
+def test_a_recursive_function_and_its_derivative():
+    write("model.py", """
+        import numpy as np
+
+        def f(n: "i64", x: "f64"):
+            if n <= 0:
+                return x
+            return x * f(n - 1, np.sin(x))
+    """)
+    def f(n, x):
+        return x if n <= 0 else x * f(n - 1, np.sin(x))
+    module = plain(gradsmith("build", "model.py:f", "-t", "value_and_grad(argnums=1)").stdout)
+    value, slope = module["f_value_and_grad"](4, 0.7)
+    assert f(4, 0.7) == pytest.approx(value, rel=1e-14)
+    assert np.imag(f(4, 0.7 + 1e-30j)) / 1e-30 == pytest.approx(slope, rel=1e-13)
+
+
 def test_a_vjp_runs_forward_once():
     write("model.py", """
         def f(x: "f64", n: "i64"):

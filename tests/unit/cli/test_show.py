@@ -41,6 +41,19 @@ def test_stablehlo():
     assert "tensor<5xf64>" in text
 
 
+def test_recursion_at_every_stage():
+    write("model.py", """
+        import numpy as np
+
+        def f(n: "i64", x: "f64"):
+            return x if n <= 0 else x * f(n - 1, np.sin(x))
+    """)
+    for stage in ("traced", *pipeline.NAMES):
+        assert 2 == gradsmith("show", "model.py:f", "-t", "jit", "--at", stage).stdout.count("func f")
+    refused = gradsmith("show", "model.py:f", "-t", "jit", "--at", "stablehlo", status=1).stderr
+    assert "E207" in refused and "StableHLO" in refused
+
+
 def test_colours_when_they_are_forced(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in gradsmith("show", "model.py:f", "--sig", "f64[n]").stdout
