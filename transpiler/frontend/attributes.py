@@ -106,6 +106,7 @@ def no_attribute(value: Any, name: str, candidates: Any = ()) -> RuleError:
 
 
 def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
+    from .indexing import get_item
     match name:
         case "shape":
             return tuple(value.shape)
@@ -124,7 +125,9 @@ def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
         case "flat":
             flat = it.call_numpy(np.ravel, (value,), {})
             if isinstance(flat, ArrayRef):
-                flat.is_certain = True
+                if flat is value:
+                    flat = get_item(it, value, Ellipsis)
+                flat.is_certain, flat.is_flat = True, True
             return flat
     descriptor = getattr(np.ndarray, name, None)
     if name in ARRAY_PROPERTIES and descriptor is not None:
@@ -340,6 +343,10 @@ def set_attribute(it: Interpreter, value: Any, name: str, new: Any) -> None:
             return
         check_own(it, value)
         value.fields[name] = new
+        return
+    if isinstance(value, ArrayRef):
+        from .in_place import set_array_attribute
+        set_array_attribute(it, value, name, new)
         return
     if isinstance(value, Closure):
         return                        # functions carry notes such as __doc__ that nothing here reads

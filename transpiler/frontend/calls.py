@@ -159,10 +159,12 @@ def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: d
         raise RuleError(f"{module}.{getattr(callee, '__name__', callee)} gives something else in every run",
                         code="E202", kind=NotImplementedError,
                         help="pass its result in as an argument, or use gradsmith.random")
-    from .writes import IN_PLACE
-    in_place = IN_PLACE.get((owner, callee.__name__) if isinstance(owner, np.ufunc) else _hashable(callee))
+    from .in_place import IN_PLACE, at
+    in_place = IN_PLACE.get(_hashable(callee))
     if in_place is not None:
         return in_place(it, *args, **kwargs)
+    if isinstance(owner, np.ufunc) and callee.__name__ == "at":
+        return at(it, owner, *args, **kwargs)
     if isinstance(owner, np.ufunc):
         return _call_ufunc_method(it, owner, callee, args, kwargs)
     if isinstance(owner, (list, dict, tuple, set, str, bytes, frozenset)):
@@ -202,9 +204,6 @@ def _no_spelling(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
                     help="write in NumPy what it does, or call it outside and pass in its result")
 
 
-METHODS_IN_PLACE = ("fill", "sort", "itemset", "put", "partition", "resize", "setfield", "setflags")
-
-
 def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`x.sum(...)`; some methods are Python's ways out of NumPy."""
     x, name = method.receiver, method.name
@@ -221,13 +220,13 @@ def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ..
             return x
         case "block_until_ready":
             return x
-    from .writes import ARRAY_METHODS
+    from .in_place import ARRAY_METHODS, REFUSED_METHODS
     if name in ARRAY_METHODS:
         return ARRAY_METHODS[name](it, x, *args, **kwargs)
     descriptor = getattr(np.ndarray, name)
-    if name in METHODS_IN_PLACE:
-        raise RuleError(f"`.{name}` writes to the array in place, which is not supported yet", code="E110",
-                        kind=NotImplementedError)
+    if name in REFUSED_METHODS:
+        raise RuleError(f"`.{name}` changes the array in place, which is not supported", code="E110",
+                        kind=NotImplementedError, help=REFUSED_METHODS[name])
     return it.call_numpy(descriptor, (x, *args), kwargs)
 
 

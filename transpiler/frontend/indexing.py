@@ -36,7 +36,11 @@ _CONCATENATORS = {id(np.r_): "use np.concatenate", id(np.c_): "use np.column_sta
 def get_item(it: Interpreter, value: Any, key: Any) -> Any:
     """`value[key]`."""
     if isinstance(value, ArrayRef):
-        return _array_item(it, value, key)
+        found = _array_item(it, value, key)
+        if value.is_flat and isinstance(found, ArrayRef):
+            known = found.current_known()
+            return ArrayRef(found.read()) if known is None else ArrayRef(known=known.copy())
+        return found
     if is_scalar(value):
         if key in ((), Ellipsis):
             return value
@@ -164,7 +168,7 @@ def _has_ellipsis(key: Any) -> bool:
 
 def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
     """`x[mask]` or `x[mask, 1:, 2]` with a mask known at run time."""
-    if isinstance(key, tuple) and key and _is_runtime_mask(key[0]) and not any(map(_is_advanced, key[1:])):
+    if is_masked_part(key):
         rest = get_item(it, ref, (*(slice(None),) * key[0].rank, *key[1:]))
         return _runtime_mask(it, rest, key[0]) if isinstance(rest, ArrayRef) else None
     if not isinstance(key, ArrayRef) or key.dtype != "bool" or is_static(key):
@@ -172,6 +176,11 @@ def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
     it.demand(key)
     _check_mask(it, ref.shape, key.shape, 0)
     return Masked(ref.read(), key.read(), it.here)
+
+
+def is_masked_part(key: Any) -> bool:
+    """`[mask, 1:, 2]`"""
+    return isinstance(key, tuple) and len(key) > 0 and _is_runtime_mask(key[0]) and not any(map(_is_advanced, key[1:]))
 
 
 def _is_runtime_mask(part: Any) -> bool:

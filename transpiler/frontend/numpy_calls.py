@@ -16,27 +16,15 @@ from ..ir.dims import DimExpr
 from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.spelling import SPELLINGS, NotKnown, Weak, find_spelling, is_value
-from . import layout
+from . import layout, views
 from .grown import holds_grown, without_grown
 from .grown_methods import join_rows
 from .guards import Unify
 from .masked import call_masked
-from .values import KNOWN_SIZE, ArrayRef, FunctionView, Masked, from_numpy, is_static, to_python
+from .values import KNOWN_SIZE, ArrayRef, Masked, from_numpy, is_static, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
-
-# NumPy functions (and methods) whose result is a view of their first argument.
-_VIEWS: tuple[Any, ...] = (
-    np.transpose, np.ndarray.T, np.ndarray.transpose, np.reshape, np.ndarray.reshape, np.ravel, np.ndarray.ravel,
-    np.swapaxes, np.ndarray.swapaxes, np.moveaxis, np.rollaxis, np.squeeze, np.ndarray.squeeze, np.expand_dims,
-    np.broadcast_to, np.diagonal, np.ndarray.diagonal, np.flip, np.fliplr, np.flipud, np.rot90, np.real, np.imag,
-    np.ndarray.real, np.ndarray.imag, np.split, np.array_split, np.hsplit, np.vsplit, np.dsplit, np.atleast_1d,
-    np.atleast_2d, np.atleast_3d, np.broadcast_arrays, np.diag, np.ascontiguousarray,
-)
-VIEWS: frozenset[Any] = frozenset(_VIEWS)
-_SAME: tuple[Any, ...] = (np.asarray, np.asanyarray)
-SAME: frozenset[Any] = frozenset(_SAME)
 
 
 def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -51,18 +39,14 @@ def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict
         args = without_grown(it, args)
     if any(isinstance(x, Masked) for x in (*args, *kwargs.values())):
         return call_masked(it, key, args, kwargs)
-    out = kwargs.get("out")
-    if isinstance(out, tuple) and len(out) == 1:
-        out = out[0]
-    if isinstance(out, ArrayRef):
-        from .writes import write_all
-        write_all(it, out, call_spelling(it, key, args, {k: v for k, v in kwargs.items() if k != "out"}))
-        return out
+    from .in_place import with_out
+    written = with_out(it, key, args, kwargs)
+    if written is not None:
+        return written
     result = _run_spelling(it, key, function, [lower(a) for a in args], {k: lower(v) for k, v in kwargs.items()})
-    if key in SAME and args and isinstance(args[0], ArrayRef) and result is args[0].read():
-        return args[0]
-    if is_view(key, args):
-        return _views(key, args, kwargs, result)
+    found = views.of_result(key, args, kwargs, result)
+    if found is not None:
+        return found
     made = lift(result)
     if isinstance(made, ArrayRef):
         made.layout = layout.of_result(key, args, made.rank)
@@ -135,82 +119,41 @@ def _unify_equal_sizes(it: Interpreter, args: list[Any], kwargs: dict[str, Any],
                 it.assumptions.are_equal(a, b)
 
 
-def _views(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
-    """The result of a function that gives a view (or several)."""
-    base, rest = args[0], args[1:]
-    lowered, options = [lower(a) for a in rest], {k: lower(v) for k, v in kwargs.items()}
-    function = find_spelling(key)
-    assert function is not None
-
-    options_known = is_static(rest) and is_static(kwargs)
-
-    def reference(array: Any) -> Any:
-        called = key if callable(key) else lambda x: key.__get__(x)
-        return called(array, *map(to_python, rest), **{k: to_python(v) for k, v in kwargs.items()})
-
-    def part(k: int | None) -> FunctionView:
-        pick = (lambda parts: parts) if k is None else lambda parts: parts[k]
-        inverse = view_inverse(key) if k is None else None
-        return FunctionView(lambda value: pick(function(value, *lowered, **options)),
-                            (lambda array: pick(reference(array))) if options_known else None,
-                            None if inverse is None else
-                            lambda whole, new: inverse(whole, new, *lowered, **options))
-
-    def made(k: int | None, value: Value) -> ArrayRef:
-        ref = ArrayRef.of_view(base, part(k), value, layout=layout.of_view(key, base, value.rank),
-                               is_certain=not layout.may_copy(key, base))
-        if key in layout.READ_ONLY:
-            ref.owner = "read-only"
-        return ref
-
-    if is_value(result):
-        return made(None, result) if result.rank else result
-    return type(result)(made(k, value) for k, value in enumerate(result))
-
-
 def call_numpy(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function on anything: NumPy itself where all is known, else its spelling."""
-    out = kwargs.get("out")
-    if out is None and is_static(args) and is_static(kwargs):
-        if is_view(key, args):
-            return _known_view(it, key, args, kwargs)
+    has_out = kwargs.get("out") is not None or (isinstance(key, np.ufunc) and len(args) > key.nin)
+    if not has_out and is_static(args) and is_static(kwargs):
         return _known_result(it, key, args, kwargs)
     return call_spelling(it, key, args, kwargs)
-
-
-def _known_view(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if find_spelling(key) is None:
-        return from_numpy(it.native(key, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
-    whole = args[0].current_known()
-    result = it.native(key, whole, *map(to_python, args[1:]), **{k: to_python(v) for k, v in kwargs.items()})
-    if not isinstance(result, np.ndarray) or result.ndim == 0 or not np.may_share_memory(result, whole):
-        return from_numpy(result)
-    function = find_spelling(key)
-    lowered, options = [lower(a) for a in args[1:]], {k: lower(v) for k, v in kwargs.items()}
-    inverse = view_inverse(key)
-    static_args, static_kwargs = list(map(to_python, args[1:])), {k: to_python(v) for k, v in kwargs.items()}
-    view = FunctionView(lambda value: function(value, *lowered, **options),      # type: ignore[misc]
-                        lambda array: key(array, *static_args, **static_kwargs),
-                        None if inverse is None else lambda whole, new: inverse(whole, new, *lowered, **options))
-    ref = ArrayRef.of_view(args[0], view, None, layout=layout.of_array(result))
-    if not result.flags.writeable:
-        ref.owner = "read-only"
-    return ref
 
 
 def _known_result(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """NumPy's own result; large arrays are emitted instead, so that no table of their elements is written."""
     if key in (np.empty, np.empty_like):      # what memory happens to hold is not to be frozen
         key = {np.empty: np.zeros, np.empty_like: np.zeros_like}[key]
-    function = find_spelling(key)
-    static_args, static_kwargs = list(map(to_python, args)), {k: to_python(v) for k, v in kwargs.items()}
+    held: list[tuple[ArrayRef, np.ndarray[Any, Any]]] = []
+    static_args = [_given(a, held, key) for a in args]
+    static_kwargs = {k: _given(v, held, key) for k, v in kwargs.items()}
     result = it.native(key, *static_args, **static_kwargs)
-    if isinstance(result, np.ndarray) and result.ndim and function is not None and not _holds_array(args):
+    function = find_spelling(key)
+    if isinstance(result, np.ndarray) and result.ndim and function is not None and not held and not _holds_array(args):
         if result.size > KNOWN_SIZE:
             return call_spelling(it, key, args, kwargs)
         if result.size > 4 and result.dtype.kind in "biufc":
             return ArrayRef(known=np.array(result), recipe=lambda: function(*static_args, **static_kwargs))
-    return from_numpy(result)
+    return views.of_known(it, key, args, kwargs, result, held)
+
+
+def _given(x: Any, held: list[tuple[ArrayRef, np.ndarray[Any, Any]]], key: Any) -> Any:
+    """A known argument as NumPy gets it; arrays are noted, in whose memory the result may lie."""
+    if not isinstance(x, ArrayRef):
+        return to_python(x)
+    array = x.current_known()
+    assert array is not None
+    if not views.makes_views(key):          # it might write to it
+        array = array.copy("K")
+    held.append((x, array))
+    return array
 
 
 def lower(x: Any) -> Any:
@@ -257,21 +200,6 @@ def _holds_array(x: Any) -> bool:
     if isinstance(x, (list, tuple)):
         return any(map(_holds_array, x))
     return isinstance(x, ArrayRef)
-
-
-def is_view(key: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a NumPy function gives a view of its first argument."""
-    try:
-        return key in VIEWS and bool(args) and isinstance(args[0], ArrayRef) and not (
-            key is np.diag and args[0].rank == 1)
-    except TypeError:
-        return False
-
-
-def view_inverse(key: Any) -> Callable[..., Value] | None:
-    """How the elements of a view go back into its base."""
-    from .writes import INVERSES
-    return INVERSES.get(key)
 
 
 def name_of(key: Any) -> str:

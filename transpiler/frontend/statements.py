@@ -187,6 +187,10 @@ def set_item(it: Interpreter, container: Any, key: Any, value: Any) -> None:
     """`container[key] = value`."""
     if isinstance(container, ArrayRef):
         from .writes import write_item
+        if container.is_flat:
+            from .in_place import set_flat
+            set_flat(it, container, key, value)
+            return
         write_item(it, container, key, value)
         return
     if isinstance(container, (OuterList, OuterDict)):
@@ -231,9 +235,10 @@ def _augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> None:
             it.at(frame.location(node.target))
             old = get_item(it, container, key)
             if isinstance(old, Masked):
-                from .writes import update_masked
+                from .writes import masked_part, update_masked
                 operand = evaluate(it, node.value, frame)
                 it.at(frame.location(node))
+                container = masked_part(it, container, key)
                 update_masked(it, op, container, old, operand)
                 return
             new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)

@@ -97,8 +97,8 @@ class ArrayRef:
     owner: "local", or whose array it is: "argument", "captured", "read-only".
     """
 
-    __slots__ = ("_cached", "base", "decided_at", "depends", "is_certain", "known", "layout", "made_at", "owner",
-                 "recipe", "serial", "type", "value", "version", "view")
+    __slots__ = ("_cached", "base", "decided_at", "depends", "is_certain", "is_flat", "known", "layout", "made_at",
+                 "owner", "recipe", "serial", "type", "value", "version", "view")
 
     def __init__(self, value: Value | None = None, *, known: np.ndarray[Any, Any] | None = None,
                  base: ArrayRef | None = None, view: View | None = None, owner: str = "local",
@@ -108,6 +108,7 @@ class ArrayRef:
         self.serial = next(_serials)        # older than a nested block, or made inside it?
         self.layout = layout                # order in memory, see `layout`
         self.is_certain = True              # False: NumPy may have made a copy where this is a view
+        self.is_flat = False                # `x.flat`: parts of it are copies
         self.version = 0
         self.made_at = 0                    # the base's version when this view was made
         self.depends: tuple[tuple[ArrayRef, int], ...] = ()       # arrays that this may be, in what version

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +10,18 @@ import numpy as np
 from .. import ops
 from ..errors import error
 from ..ir import dims
+from ..ir.build import check, const, size_value
 from ..ir.index import index_shape
 from ..ir.nodes import Value
+from ..ir.types import I64, Type
 from ..ops.base import RuleError
 from ..ops.families import broadcast_to
-from ..ops.spelling import as_value, cast, find_spelling
+from ..ops.spelling import as_value, cast
 from .decided import check_not_kept
-from .indexing import Index, _check_mask, get_item, index_arrays, parse_index
+from .indexing import Index, _check_mask, get_item, index_arrays, is_masked_part, parse_index
 from .masked import same_value, select_into
-from .operators import BY_FUNCTION, Operator, binary
-from .values import ArrayRef, Masked, is_scalar, is_static, to_python
+from .operators import Operator, binary
+from .values import ArrayRef, Masked, is_static, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -42,7 +43,7 @@ def check_writable(it: Interpreter, ref: ArrayRef) -> None:
                     kind=NotImplementedError, help="return the new array instead")
 
 
-def _put(it: Interpreter, ref: ArrayRef, value: Value) -> None:
+def put_whole(it: Interpreter, ref: ArrayRef, value: Value) -> None:
     """All elements of a buffer or view, already of its shape and dtype."""
     if not ref.write(value):
         raise error("E124", "writing through this view is not supported", it.here, kind=NotImplementedError,
@@ -81,15 +82,27 @@ def write_item(it: Interpreter, ref: ArrayRef, key: Any, value: Any) -> None:
     if isinstance(key, ArrayRef) and key.dtype == "bool" and not is_static(key):
         _write_mask(it, ref, key, value)
         return
+    if is_masked_part(key):
+        _write_mask(it, masked_part(it, ref, key), key[0], value)
+        return
     index = parse_index(it, ref.shape, key)
     base = ref.read()
     if index.is_basic and index.basic_is_whole(ref.shape):
-        _put(it, ref, fitted(it, value, ref.dtype, ref.shape))
+        put_whole(it, ref, fitted(it, value, ref.dtype, ref.shape))
     elif index.is_basic:
         part = fitted(it, value, ref.dtype, index_shape(index.items))
-        _put(it, ref, ops.store(base, part, *index.scalars, index=index.items))
+        put_whole(it, ref, ops.store(base, part, *index.scalars, index=index.items))
     else:
-        _put(it, ref, _scattered(it, base, index, value, ops.scatter))
+        put_whole(it, ref, scattered(it, base, index, value, ops.scatter))
+
+
+def masked_part(it: Interpreter, ref: ArrayRef, key: Any) -> ArrayRef:
+    """Of `x[mask, 1:, 2]`, the `x[:, 1:, 2]` that the mask is for; of `x[mask]`, x."""
+    if not is_masked_part(key):
+        return ref
+    rest = get_item(it, ref, (*(slice(None),) * key[0].rank, *key[1:]))
+    assert isinstance(rest, ArrayRef)
+    return rest
 
 
 def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> None:
@@ -99,13 +112,33 @@ def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> N
     if mask.rank < ref.rank:
         whole = ops.broadcast(whole, shape=ref.shape, axes=tuple(range(mask.rank)))
     if isinstance(value, Masked) and same_value(value.mask, mask.read()) and value.array.rank <= ref.rank:
-        _put(it, ref, select_into(ref.read(), value, ref.dtype))
+        put_whole(it, ref, select_into(ref.read(), value, ref.dtype))
         return
-    if (isinstance(value, ArrayRef) and value.rank) or isinstance(value, (list, tuple)):
-        raise error("E311", "writing an array through a mask that is known only at run time is not supported",
-                    it.here, help="use np.where(mask, a, b)")
+    if not isinstance(value, Masked):
+        from .numpy_calls import lower
+        given = as_value(lower(value))
+        if given.rank == 1 + ref.rank - mask.rank and given.shape[0] != 1:
+            value = _in_order(mask.read(), given)
     new = fitted(it, value, ref.dtype, ref.shape)
-    _put(it, ref, ops.select(whole, new, ref.read()))
+    put_whole(it, ref, ops.select(whole, new, ref.read()))
+
+
+def _in_order(mask: Value, values: Value) -> Value:
+    """The values, one for each place where the mask is set, at these places; anything elsewhere."""
+    size, count = dims.product(mask.shape), values.shape[0]
+    chosen = ops.reshape(mask, shape=(size,))
+    numbers = ops.cumsum(ops.convert(chosen, dtype="int64"), axis=0, reverse=False)
+    total = ops.sum(ops.convert(chosen, dtype="int64"), axes=(0,))
+    check(ops.equal(total, size_value(count)), "ValueError", f"NumPy boolean array indexing assignment cannot assign "
+          f"{count} input values to the output values where the mask is true")
+    if count == 0:
+        return const(0, Type(values.dtype, (*mask.shape, *values.shape[1:])))
+    last = size_value(count)
+    zero, one = const(0, I64), const(1, I64)
+    spread = [ops.broadcast(v, shape=(size,), axes=()) for v in (zero, ops.subtract(last, one), one)]
+    places = ops.minimum(ops.maximum(ops.subtract(numbers, spread[2]), spread[0]), spread[1])
+    found = ops.gather(values, places, axes=(0,))
+    return ops.reshape(found, shape=(*mask.shape, *values.shape[1:]))
 
 
 def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, masked: Masked, operand: Any) -> None:
@@ -116,10 +149,10 @@ def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, masked: Masked, 
                     help="use np.where(mask, a, b)")
     new = binary(it, op, masked, operand)
     assert isinstance(new, Masked)
-    _put(it, ref, select_into(ref.read(), new, ref.dtype))
+    put_whole(it, ref, select_into(ref.read(), new, ref.dtype))
 
 
-def _scattered(it: Interpreter, base: Value, index: Index, value: Any, op: Any) -> Value:
+def scattered(it: Interpreter, base: Value, index: Index, value: Any, op: Any) -> Value:
     """The array after elements at index arrays are written (`op` is scatter or scatter_add)."""
     part = base
     trivial = index.basic_is_whole(base.shape)
@@ -138,6 +171,9 @@ def _scattered(it: Interpreter, base: Value, index: Index, value: Any, op: Any) 
 def update(it: Interpreter, op: Operator, ref: ArrayRef, operand: Any) -> None:
     """`ref op= operand`: NumPy computes in the common dtype and casts back, if that loses nothing of kind."""
     check_writable(it, ref)
+    if ref.is_flat:
+        raise RuleError(f"unsupported operand type(s) for {op.sign}=: 'numpy.flatiter'", kind=TypeError, code="E312",
+                        help="write `a.flat[:] = ...`, or work on the array")
     known = ref.current_known()
     if ref.base is None and known is not None and is_static(operand):
         changed = known.copy()
@@ -159,115 +195,4 @@ def write_all(it: Interpreter, ref: ArrayRef, result: Any, ufunc: str = "") -> N
             value.shape, ref.shape[ref.rank - value.rank:])):
         raise RuleError(f"non-broadcastable output operand with shape {dims.shown_shape(ref.shape)} doesn't match the "
                         f"broadcast shape {dims.shown_shape(value.shape)}", kind=ValueError, code="E301")
-    _put(it, ref, broadcast_to(cast(value, ref.dtype), ref.shape))
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# functions that write
-
-
-def _copyto(it: Interpreter, target: Any, source: Any, casting: str = "same_kind", where: Any = True) -> None:
-    if where is True:
-        write_item(it, target, Ellipsis, source)
-    else:
-        write_item(it, target, where, source)
-
-
-def _fill(it: Interpreter, x: Any, value: Any) -> None:
-    write_item(it, x, Ellipsis, value)
-
-
-def _sort(it: Interpreter, x: Any, axis: Any = -1, **options: Any) -> None:
-    write_item(it, x, Ellipsis, it.call_numpy(np.sort, (x,), {"axis": axis, **options}))
-
-
-def _at(op: Any, sign: Callable[[Value], Value]) -> Callable[..., None]:
-    def add_at(it: Interpreter, target: Any, key: Any, value: Any = None) -> None:
-        from .numpy_calls import lift
-        check_writable(it, target)
-        index = parse_index(it, target.shape, key)
-        if index.is_basic:
-            update(it, BY_FUNCTION[op], get_item(it, target, key), value)
-            return
-        negated = as_value(value.read() if isinstance(value, ArrayRef) else value)
-        _put(it, target, _scattered(it, target.read(), index, lift(sign(cast(negated, target.dtype))),
-                                    ops.scatter_add))
-
-    return add_at
-
-
-def _fill_diagonal(it: Interpreter, target: Any, value: Any, wrap: Any = False) -> None:
-    if target.rank != 2 or wrap:
-        raise RuleError("np.fill_diagonal is supported for matrices without wrap", code="E203",
-                        kind=NotImplementedError)
-    check_writable(it, target)
-    mask = it.call_numpy(np.eye, target.shape, {"dtype": bool})
-    if is_scalar(value) or not isinstance(value, (ArrayRef, list, tuple)):
-        _put(it, target, ops.select(_read(mask), fitted(it, value, target.dtype, target.shape), target.read()))
-        return
-    raise RuleError("np.fill_diagonal with an array is not supported", code="E203", kind=NotImplementedError)
-
-
-def _read(x: Any) -> Value:
-    return x.read() if isinstance(x, ArrayRef) else as_value(x)
-
-
-def _refused(name: str) -> Callable[..., None]:
-    def refuse(it: Interpreter, *args: Any, **kwargs: Any) -> None:
-        raise RuleError(f"{name} writes in place, which is not supported yet", code="E202", kind=NotImplementedError)
-
-    return refuse
-
-
-IN_PLACE: dict[Any, Callable[..., Any]] = {
-    np.copyto: _copyto, np.fill_diagonal: _fill_diagonal, (np.add, "at"): _at(operator.add, lambda v: v),
-    (np.subtract, "at"): _at(operator.sub, lambda v: -v), np.put: _refused("np.put"), np.place: _refused("np.place"),
-    np.putmask: _refused("np.putmask"), np.put_along_axis: _refused("np.put_along_axis"),
-    (np.multiply, "at"): _refused("np.multiply.at"), (np.divide, "at"): _refused("np.divide.at"),
-    (np.maximum, "at"): _refused("np.maximum.at"), (np.minimum, "at"): _refused("np.minimum.at"),
-}
-ARRAY_METHODS: dict[str, Callable[..., Any]] = {"fill": _fill, "sort": _sort}
-
-
-# ---------------------------------------------------------------------------------------------------------------
-# views written through
-
-
-def _back_reshape(whole: Value, part: Value, *args: Any, **kwargs: Any) -> Value:
-    return ops.reshape(part, shape=whole.shape)
-
-
-def _back_transpose(whole: Value, part: Value, *axes: Any, **kwargs: Any) -> Value:
-    order = kwargs.get("axes", axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes or None)
-    rank = whole.rank
-    order = tuple(reversed(range(rank))) if order is None or order == (None,) else tuple(a % rank for a in order)
-    return ops.transpose(part, axes=tuple(order.index(k) for k in range(rank)))
-
-
-def _same_again(key: Any) -> Callable[..., Value]:
-    """A view that undoes itself."""
-
-    def back(whole: Value, part: Value, *args: Any, **kwargs: Any) -> Value:
-        function = find_spelling(key)
-        assert function is not None
-        return function(part, *args, **kwargs)
-
-    return back
-
-
-def _back_moveaxis(whole: Value, part: Value, source: Any, destination: Any) -> Value:
-    function = find_spelling(np.moveaxis)
-    assert function is not None
-    return function(part, destination, source)
-
-
-INVERSES: dict[Any, Callable[..., Value]] = {
-    np.reshape: _back_reshape, np.ndarray.reshape: _back_reshape, np.ravel: _back_reshape,
-    np.ndarray.ravel: _back_reshape, np.squeeze: _back_reshape, np.ndarray.squeeze: _back_reshape,
-    np.expand_dims: _back_reshape, np.atleast_1d: _back_reshape, np.atleast_2d: _back_reshape,
-    np.transpose: _back_transpose, np.ndarray.transpose: _back_transpose, np.ndarray.T: _back_transpose,
-    np.swapaxes: _same_again(np.swapaxes), np.ndarray.swapaxes: _same_again(np.ndarray.swapaxes),
-    np.flip: _same_again(np.flip), np.fliplr: _same_again(np.fliplr), np.flipud: _same_again(np.flipud),
-    np.moveaxis: _back_moveaxis,
-}
-
+    put_whole(it, ref, broadcast_to(cast(value, ref.dtype), ref.shape))
