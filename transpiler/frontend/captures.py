@@ -98,6 +98,7 @@ class Captures:
 
     def _array(self, value: np.ndarray[Any, Any], access: Access) -> Any:
         if id(value) in self._arrays:
+            self.guard(access, "is", value)         # one array under two names, which may be bound anew each by itself
             return self._arrays[id(value)]
         if access.key in self.static or (value.ndim == 0 and value.dtype.kind in "bi"):
             self.guard(access, "array", value.copy())

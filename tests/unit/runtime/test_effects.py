@@ -195,6 +195,24 @@ def test_captured_arrays(monkeypatch):
         compiled(0)
 
 
+OTHER = TABLE
+
+
+def test_one_array_under_two_names(monkeypatch):
+    def both(x):
+        TABLE[0] = x
+        return OTHER[0] + TABLE[1]
+
+    compiled = jit(both)
+    table = np.zeros(3)
+    monkeypatch.setitem(globals(), "TABLE", table)
+    monkeypatch.setitem(globals(), "OTHER", table)
+    assert compiled(5.0) == 5.0
+    monkeypatch.setitem(globals(), "OTHER", np.ones(3))
+    assert compiled(6.0) == 1.0
+    assert table[0] == 6.0
+
+
 def test_a_captured_array_that_is_an_argument_too(monkeypatch):
     def both(x):
         x[0] = TABLE[0] + 1.0
