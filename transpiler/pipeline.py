@@ -1,6 +1,6 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
-    traced ─ transform ─ simplify ─ common ─ dead ─ fuse ─ lower ─ tidy ─ hoist ─► emission
+    traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ lower ─ tidy ─ newest ─ hoist ─ promote ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -22,6 +22,9 @@ from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
 from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.hoist import hoist_all
+from .optimize.newest import read_newest
+from .optimize.promote import promote
+from .optimize.put_back import put_back
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
 from .report import Report
@@ -53,14 +56,22 @@ def tidy(func: Func) -> Func:
     return drop_dead_code(share_common(simplify_all(func)))
 
 
+def promote_all(func: Func) -> Func:
+    promoted = promote(func)
+    return func if promoted is func else hoist_all(drop_dead_code(promoted))
+
+
 STAGES: tuple[Stage, ...] = (
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
     Stage("common", share_common, "equal statements computed once"),
+    Stage("put_back", put_back, "places cleared and then added to are stored to"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
     Stage("fuse", fuse_mutual_calls, "funcs that call each other in a circle made one", whole=True),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
+    Stage("newest", read_newest, "reads of what is about to be overwritten"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
+    Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
 )
 PARALLEL_STAGES = tuple(
     Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage

@@ -21,7 +21,7 @@ import numpy as np
 
 from loops.kernel import KERNELS, Arguments, Kernel
 
-WARM_UP = 4     # calls: past the compilation of a parallel version, too
+WARM_UP = 8     # calls: past the trials of a parallel version, too
 Call = Callable[[], Any]
 
 

@@ -10,7 +10,8 @@
                                             yield store(d_1, v, i)
                                           return d
 
-Plan (what gets an array), roots (a path of loops for each statement), schedule (merging), nests (IR).
+Plan (what gets an array), roots (a path of loops for each statement), order (writes after reads), schedule (merging),
+nests (IR).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ..ir.nodes import Block, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import Copier, used_names
 from ..report import Fusion, Report
 from .nests import Nests
+from .order import write_late
 from .plan import Plan, plan
 from .roots import Roots
 from .schedule import Schedule, schedule
@@ -51,7 +53,7 @@ def _lower_block(block: Block, copier: Copier, private: bool, report: Report | N
     """Emit the block in loops at the current builder; return its results."""
     chosen = plan(block)
     roots = Roots(chosen)
-    groups = [roots.items(stmt) for stmt in block.stmts]
+    groups = write_late([roots.items(stmt) for stmt in block.stmts])
     merged = schedule(groups, _whole(block, groups), private)
     Nests(merged, copier, partial(_lower_nested, private=private, report=report)).emit(merged.items)
     if report is not None:

@@ -43,22 +43,25 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var], private: bool = Fals
     for group in groups:
         waiting: list[Leaf] = []
         before: set[Var] = set()           # what must be complete where the group's next item begins
+        taken: set[Var] = set()            # arrays whose memory the group goes on with: whoever reads them goes before
         for item in group:
             if isinstance(item, Alloc) or (isinstance(item, Init) and item.in_array):
                 waiting.append(item)
                 before |= item.read()
+                taken |= item.read()
                 continue
-            at = _place(result, result.items, item, before)
+            at = _place(result, result.items, item, before, taken)
             result.items[at:at] = waiting
             waiting, before = [], made_by(item)
     _shrink(result, whole, private)
     return result
 
 
-def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var]) -> int:
+def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var], taken: Set[Var]) -> int:
     """Merge `new` into an earlier loop or append it; return the position of the item that it became part of.
 
-    It stays behind everything that makes one of `before`: arrays that its own start from, or goes on writing.
+    It stays behind everything that makes one of `before`: arrays that its own start from, or goes on writing; and
+    behind everything that reads one of `taken`.
     """
     if isinstance(new, Init):
         items.insert(0, new)
@@ -78,12 +81,14 @@ def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var]) -> in
         for at in range(len(items) - 1, -1, -1):
             old = items[at]
             made = made_by(old)
-            if isinstance(old, Loop) and before.isdisjoint(made) and _can_merge(plan, old, new, needs):
+            reads_taken = not taken.isdisjoint(read_by(old))
+            if isinstance(old, Loop) and before.isdisjoint(made) and not reads_taken and _can_merge(
+                    plan, old, new, needs):
                 plan.same[new.index] = old.index
                 for child in new.children:
-                    _place(plan, old.children, child, before)
+                    _place(plan, old.children, child, before, taken)
                 return at
-            if not (needs | before).isdisjoint(made) or _is_barrier(old):
+            if not (needs | before).isdisjoint(made) or reads_taken or _is_barrier(old):
                 break
     items.append(new)
     return len(items) - 1
