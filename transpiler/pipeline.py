@@ -1,6 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
-    traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ lower ─ tidy ─ newest ─ hoist ─ promote ─► emission
+    traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse
+      ─ lower ─ tidy ─ newest ─ hoist ─ promote ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
