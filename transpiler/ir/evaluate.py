@@ -129,10 +129,10 @@ class _Frame:
         for target, value in zip(targets, values):
             self.bind(target, value, stmt)
         for target, value in zip(targets, values):
-            expected: Type = map_dims(target.type, self.size)
+            expected: Type = map_dims(target.type, self.size) if target.type.shape else target.type
             if not isinstance(value, np.ndarray | np.generic):
                 raise self.fail(f"{target.name} is a {type(value).__name__}, which should be {expected}", stmt)
-            if (str(value.dtype), value.shape) != (expected.dtype, expected.shape):
+            if value.dtype != expected.numpy or value.shape != expected.shape:
                 actual = f"{value.dtype} of shape {value.shape}"
                 raise self.fail(f"{target.name} is {actual}, which should be {expected.dtype} of shape "
                                 f"{expected.shape}", stmt)

@@ -103,10 +103,12 @@ class Copier:
     """Copies statements to the current builder under a substitution of values and sizes.
 
     `values` maps Vars to Values; `sizes` maps size names to dimensions.  New targets get fresh names with the old
-    ones as hints; a size named after a copied scalar follows that scalar's new name.
+    ones, or those in `names`, as hints; a size named after a copied scalar follows that scalar's new name.
     """
 
-    def __init__(self, values: Mapping[Var, Value] | None = None, sizes: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Mapping[Var, Value] | None = None, sizes: Mapping[str, Any] | None = None,
+                 names: Mapping[Var, str] | None = None) -> None:
+        self.names: Mapping[Var, str] = names or {}
         self.values: dict[Var, Value] = dict(values or {})
         self.sizes: dict[str, Any] = dict(sizes or {})
         self._given = frozenset(self.sizes)
@@ -132,7 +134,7 @@ class Copier:
     def bind_all(self, olds: Sequence[Var]) -> tuple[Var, ...]:
         """Fresh vars for names bound together; ints first, since the others' types may be sized by them."""
         for old in sorted(olds, key=lambda v: bool(v.type.shape)):
-            new = current().var(self.type(old.type), old.name)
+            new = current().var(self.type(old.type), self.names.get(old, old.name))
             self.values[old] = new
             if not old.type.shape and old.type.dtype == "int64" and old.name not in self._given:
                 self.sizes.pop(old.name, None)
@@ -177,6 +179,14 @@ class Copier:
                 b.stmts.append(While(self.bind_all(stmt.targets), carries, inits, cond, body, stmt.loc))
             case _:
                 assert_never(stmt)
+
+
+def renamed(func: Func, names: Mapping[Var, str]) -> Func:
+    """A copy of the func in which some variables, none of them params, have other names."""
+    copier = Copier(names=names)
+    with building(Names(used_names(Func(func.name, func.params, Block((), ()))))):
+        body = copier.block(func.body)
+    return replace(func, body=body)
 
 
 def size_substitution(params: Sequence[Var], types: Sequence[Type]) -> dict[str, Any]:

@@ -16,12 +16,13 @@ import numpy as np
 
 from ..ir.build import const, is_plain
 from ..ir.nodes import Const, Func, Let, Value, Var
-from ..ir.walk import definitions, rewrite
+from ..ir.walk import definitions, renamed, rewrite
 from ..ops.base import Lowering, known_definitions
 
 
 def simplify(func: Func) -> Func:
     known: dict[Var, Let] = {t: s for t, s in definitions(func.body).items() if isinstance(s, Let)}
+    names: dict[Var, str] = {}
 
     def change(let: Let) -> Let | Value:
         if len(let.targets) != 1 or not let.op.is_pure:
@@ -34,17 +35,16 @@ def simplify(func: Func) -> Func:
             return let
         if folded.type != let.target.type:
             raise AssertionError(f"simplify of {let.op.name} turned {let.target.type} into {folded.type}")
-        return _renamed(folded, let.target)
+        # A value without a name of its own takes that of the one that it replaces.
+        if isinstance(folded, Var) and is_plain(folded.name) and not is_plain(let.target.name):
+            names.setdefault(folded, names.get(let.target, let.target.name))
+        return folded
 
     with known_definitions(known):
-        return rewrite(func, change)
-
-
-def _renamed(value: Value, gone: Var) -> Value:
-    """A value without a name of its own takes that of the one that it replaces."""
-    if isinstance(value, Var) and is_plain(value.name) and not is_plain(gone.name):
-        value.name, gone.name = gone.name, value.name
-    return value
+        simpler = rewrite(func, change)
+    for param in func.params:
+        names.pop(param, None)
+    return renamed(simpler, names) if names else simpler
 
 
 def fold_constants(let: Let) -> Const | None:

@@ -233,12 +233,13 @@ class ReverseSweep:
         self._show(link, ops.store(self._memory[link], self.copier.value(old), *scalars, index=index))
 
     def _show(self, link: Link | None, memory: Value) -> None:
-        """From here on, this is what the link's memory is, from which its versions are read but for those saved."""
-        if link is None:
+        """From here on, this is what the link's memory is, from which its versions are read but for those saved.  An
+        arm's link may begin with a version of the root, which is still there by itself."""
+        if link is None or self.chains is None:
             return
         self._memory[link] = memory
         for version in link.versions:
-            if version not in self._pinned:
+            if version in self.chains.of and version not in self._pinned:
                 self.copier.values[version] = memory
 
     def _memory_of(self, version: Var) -> Value:
