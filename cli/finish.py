@@ -24,7 +24,8 @@ from gradsmith.transpiler.frontend.guards import Capture
 from gradsmith.transpiler.frontend.trace import Trace
 from gradsmith.transpiler.frontend.trees import LeafNode, StaticNode, Structure, TreeNode, leaf_count
 from gradsmith.transpiler.frontend.values import Leaf
-from gradsmith.transpiler.ir.nodes import Func, Var
+from gradsmith.transpiler.ir.library import Program
+from gradsmith.transpiler.ir.nodes import Var
 
 from .chain import Applied
 
@@ -38,7 +39,7 @@ class Entry:
 
     trace: Trace
     applied: Applied
-    func: Func
+    func: Program
     captures: Sequence[tuple[Var, Capture]]
     name: str
     described: str

@@ -22,8 +22,8 @@ from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, erro
 from gradsmith.transpiler.frontend.guards import Capture, ShapeGuard
 from gradsmith.transpiler.frontend.trace import Trace, trace
 from gradsmith.transpiler.ir.dims import DimExpr, symbols_of
-from gradsmith.transpiler.ir.library import Program, main_of
-from gradsmith.transpiler.ir.nodes import Block, Func, Module, Var
+from gradsmith.transpiler.ir.library import Program, collecting, each_func
+from gradsmith.transpiler.ir.nodes import Block, Func, Var
 from gradsmith.transpiler.ir.walk import blocks, with_blocks
 from gradsmith.transpiler.signature import Spec, format_signature
 
@@ -75,15 +75,14 @@ class Traced:
     def func(self) -> Program:
         """The traced func, with captured arrays in front of captured numbers, which have defaults; a module where it
         calls others."""
-        func, count = main_of(self.trace.func), len(self.trace.captures)
+        func, count = self.trace.func, len(self.trace.captures)
         own = func.params[:len(func.params) - count]
         captured = [param for param, _ in self.captures]
         names = result_names(self.trace.out_tree, self.applied, len(func.returned), own)
         names = (*names, *(param.name for param in func.effects)) if names else ()
         main = Func(self.request.name, (*own, *captured), without_places_in(func.body, OURS), names, func.effects)
-        if not isinstance(self.trace.func, Module):
-            return main
-        return Module((main, *(replace(f, body=without_places_in(f.body, OURS)) for f in self.trace.func.funcs[1:])))
+        with collecting(func) as callees:
+            return each_func(callees.program(main), lambda f: replace(f, body=without_places_in(f.body, OURS)))
 
     @property
     def captures(self) -> list[tuple[Var, Capture]]:
@@ -188,12 +187,12 @@ def _taken(name: str) -> TranspileError:
 # what the header says
 
 
-def described(func: Func) -> str:
+def described(func: Program) -> str:
     """The parameters with their types: `x: f64[n], w: f64[n,m]`."""
     return ", ".join(f"{p.name}: {p.type}" for p in func.params)
 
 
-def _header(found: Traced, func: Func) -> str:
+def _header(found: Traced, func: Program) -> str:
     request = found.request
     of = f"{transform_text(request.chain)} of " if request.chain else ""
     file, _, name = request.shown.rpartition(":")
@@ -223,7 +222,7 @@ def _captured(found: Traced) -> list[str]:
 # what is checked on entry
 
 
-def size_guards(func: Func, found: Trace, name: str) -> list[Guard]:
+def size_guards(func: Program, found: Trace, name: str) -> list[Guard]:
     """What must hold of the arguments' sizes for this code to be right."""
     conditions, extra = size_conditions(func, found)
     if not conditions and not extra:
@@ -233,7 +232,7 @@ def size_guards(func: Func, found: Trace, name: str) -> list[Guard]:
     return [(" and ".join([*conditions, *extra]), f"ValueError({_quoted(message)})")]
 
 
-def sharing_guards(func: Func, name: str) -> list[Guard]:
+def sharing_guards(func: Program, name: str) -> list[Guard]:
     """What is written to must not share memory with anything else."""
     conditions = sharing_conditions(func)
     written = ", ".join(param.name for param in func.effects)
@@ -241,7 +240,7 @@ def sharing_guards(func: Func, name: str) -> list[Guard]:
     return [(" and ".join(conditions), f"ValueError({_quoted(message)})")] if conditions else []
 
 
-def size_conditions(func: Func, found: Trace) -> tuple[list[str], list[str]]:
+def size_conditions(func: Program, found: Trace) -> tuple[list[str], list[str]]:
     """Conditions that the types in `described` tell already, and those that they do not."""
     conditions: list[str] = []
     extra: list[str] = []

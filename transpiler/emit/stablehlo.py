@@ -62,7 +62,7 @@ def emit_stablehlo(func: Func, *, name: str = "main", locations: bool = False) -
 
 
 _KINDS: Mapping[type, str] = {If: "An `if` on a value known at run time only", For: "A loop",
-                              While: "A `while` loop", Call: "A call of another function"}
+                              While: "A `while` loop", Call: "A recursive function"}
 
 
 def _let(let: Let, h: Printer, values: dict[Var, HloValue], names: Names) -> None:

@@ -20,6 +20,7 @@ from ..ir.library import library
 from ..ir.nodes import Block, Call, Func, Stmt, Value, Var
 from ..ir.types import I64, dims_in
 from ..ir.walk import Copier, all_statements, blocks, bound_inside, operands, reads
+from .arms import NUMBERED
 from .outside import keeping_nothing
 
 if TYPE_CHECKING:
@@ -126,15 +127,26 @@ class _Lifter(Copier):
         current().stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc))
 
 
+def _named_anew(old: Sequence[Var], names: Names, copier: Copier) -> list[Var]:
+    """Params that are called after the user's variables, without the numbers that made them unlike others outside."""
+    made = {v: names.fresh(NUMBERED.sub("", v.name)) for v in old}
+    for var, name in made.items():
+        if var.type == I64:
+            copier.sizes[var.name] = symbol(name, 0)
+    copier.values.update((var, Var(name, copier.type(var.type))) for var, name in made.items())
+    return [v for v in map(copier.value, made) if isinstance(v, Var)]
+
+
 def _func(recursion: Recursion, group: dict[str, Recursion]) -> Func:
     lifted = recursion.lifted
     assert lifted is not None
     old = [*_params(recursion), *lifted.outer]
     extra = [Var(s.name, I64) for s in lifted.sizes]
     sizes = {s for v in old for d in v.type.shape for s in symbols_of(d)}
-    with building(Names(sorted({v.name for v in (*old, *extra)} | sizes)), share=False) as body, keeping_nothing():
-        params = [Var(v.name, v.type) for v in old]
-        copier = _Lifter(group, dict(zip(old, params, strict=True)))
+    names = Names(sorted({v.name for v in extra} | sizes - {v.name for v in old if v.type == I64}))
+    with building(names, share=False) as body, keeping_nothing():
+        copier = _Lifter(group, {})
+        params = _named_anew(old, names, copier)
         for stmt in recursion.stmts:
             copier.statement(stmt)
         results = tuple(map(copier.value, recursion.outputs))

@@ -251,7 +251,7 @@ class Recursion:
 
     def __init__(self, it: Interpreter, key: Key, node: Any, frame: Frame, name: str) -> None:
         self.it, self.key, self.node, self.frame, self.name = it, key, node, frame, name
-        self.parent, self.where = frame.parent, it.here
+        self.parent, self.where = frame.parent, it.here or frame.location(node)
         self.sizes: set[str] = set()
         self.clash: str | None = None
         merger = CallMerger(self)
@@ -528,7 +528,7 @@ class Recursion:
         targets = tuple(builder.var(map_dims(t, lambda s: sizes.get(s.name, symbol(s.name, s.low))), hint)
                         for t, hint in hints)
         given = self.lifted.given() if self.lifted is not None else ()
-        builder.stmts.append(Call(targets, self.func_name, (depth, *values, *given), builder.loc))
+        builder.stmts.append(Call(targets, self.func_name, (depth, *values, *given), builder.loc or self.where))
         after = iter(targets)
         result = CallMerger(self).install(self.result, after, "the result")
         from .writes import check_writable

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..errors import RuleError
 from . import build
 from .build import Names
 from .nodes import Block, Call, Func, Module, Stmt
@@ -62,6 +63,15 @@ class Library:
     def add(self, func: Func) -> None:
         self.funcs[func.name] = func
 
+    def callee(self, name: str) -> Func:
+        """The func of that name.  RuleError where it is being traced still."""
+        found = self.funcs.get(name)
+        if found is None:
+            raise RuleError(f"a derivative or batch of `{self.wanted.get(name, name)}` inside itself is not supported",
+                            code="E204", kind=NotImplementedError,
+                            help="let what ends the recursion be static (static_argnums), so that it is unrolled")
+        return found
+
     def derive(self, key: tuple[Any, ...], wanted: str, make: Callable[[str], Func]) -> str:
         """The name of what `make(name)` gives, made once for each key; it may be asked for again while it is made."""
         if key not in self.derived:
@@ -80,7 +90,7 @@ class Library:
         while pending:
             for name in dict.fromkeys(callees(pending.pop())):
                 if name not in found:
-                    found[name] = self.funcs[name]
+                    found[name] = self.callee(name)
                     pending.append(found[name])
         return list(found.values())
 
@@ -100,12 +110,6 @@ def library() -> Library:
     if found is None:
         raise RuntimeError("a call was looked up outside of `collecting()`")
     return found
-
-
-def known_callee(name: str) -> Func | None:
-    """The func of that name, where a library is current and has it."""
-    found = _current.get()
-    return None if found is None else found.funcs.get(name)
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def dependences(call: Call) -> tuple[frozenset[int], ...]:
     known = library().facts
     key = ("dependences", call.func)
     if key not in known:
-        reached = [library().funcs[call.func], *library().reached(library().funcs[call.func])]
+        reached = [library().callee(call.func), *library().reached(library().callee(call.func))]
         todo = {func.name: func for func in reached if ("dependences", func.name) not in known}
         known.update({("dependences", name): (frozenset(),) * len(func.results) for name, func in todo.items()})
         while True:

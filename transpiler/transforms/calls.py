@@ -39,7 +39,7 @@ def _jvp_of(name: str, wrt: tuple[bool, ...], moving: tuple[bool, ...]) -> str:
     from .jvp import jvp
 
     def make(own: str) -> Func:
-        func = library().funcs[name]
+        func = library().callee(name)
         made = jvp(func, wrt, name=own, report=library().report)
         tangents = iter(made.results[len(func.results):])
         pairs = [(next(tangents), moves) for r, moves in zip(func.results, moving, strict=True) if r.type.is_inexact]
@@ -73,7 +73,7 @@ def _vjp_of(name: str, wrt: tuple[bool, ...], given: tuple[bool, ...]) -> str:
     from .vjp import vjp
 
     def make(own: str) -> Func:
-        func = library().funcs[name]
+        func = library().callee(name)
         inexact = tuple(has for r, has in zip(func.results, given, strict=True) if r.type.is_inexact)
         made = vjp(func, wrt, name=own, given=inexact, report=library().report)
         return drop_dead_code(_with_results(made, made.results[len(func.results):]))

@@ -7,6 +7,7 @@ import pytest
 from loose import check_values
 from tracing import failure, run, traced
 
+from gradsmith import grad
 from gradsmith.transpiler.ir.evaluate import evaluate
 from gradsmith.transpiler.ir.library import transformed
 from gradsmith.transpiler.ir.nodes import Call, Module
@@ -541,6 +542,16 @@ def test_a_list_that_grows():
         return found[0]
 
     assert failure(f, 3, 0.5).code == "E126"
+
+
+def test_a_derivative_of_itself():
+    def f(n, x):
+        return np.sin(x) if n == 0 else grad(lambda y: f(n - 1, y))(x)
+
+    problem = failure(f, 3, 0.5)
+    assert problem.code == "E204"
+    assert "inside itself" in str(problem)
+    check_values(lambda x: f(0, x), 0.5)
 
 
 def test_only_what_is_called_is_kept():
