@@ -22,7 +22,7 @@ from gradsmith.transpiler.errors import Problem, RuleError, TranspileError, erro
 from gradsmith.transpiler.frontend.guards import Capture, ShapeGuard
 from gradsmith.transpiler.frontend.trace import Trace, trace
 from gradsmith.transpiler.ir.dims import DimExpr, symbols_of
-from gradsmith.transpiler.ir.library import Program, collecting, each_func
+from gradsmith.transpiler.ir.library import Program, collecting, each_func, main_of
 from gradsmith.transpiler.ir.nodes import Block, Func, Var
 from gradsmith.transpiler.ir.walk import blocks, with_blocks
 from gradsmith.transpiler.signature import Spec, format_signature
