@@ -77,8 +77,7 @@ def _line(line: SourceLine, code: str, section: Section) -> Iterator[str]:
     kinds = " ".join(kind.title for kind in Kind if any(fact.kind is kind for fact in line.facts))
     named = f' data-kinds="{kinds}"' if kinds else ""
     classes = f"line {line.kind.title}" if line.kind is not None else "line"
-    labels = dict.fromkeys((fact.kind, fact.label) for fact in line.facts)
-    chips = "".join(f'<span class="chip {kind.title}">{escape(label)}</span>' for kind, label in labels)
+    chips = "".join(f'<span class="chip {kind.title}">{escape(label)}</span>' for kind, label in line.labels)
     row = (f'<span class="fold" aria-hidden="true"></span><span class="number">{line.number}</span>'
            f'<code class="code">{code}</code><span class="chips">{chips}</span>')
     yield f'<li class="{classes}"{named} id="{_anchor(section, line.number)}">'
@@ -100,7 +99,7 @@ def _facts(facts: Sequence[Fact]) -> Iterator[str]:
     if facts:
         yield '<ul class="facts">'
         for fact in facts:
-            yield f'<li><span class="chip {fact.kind.title}">{escape(fact.label)}</span> {escape(fact.detail)}</li>'
+            yield f'<li><span class="chip {fact.kind.title}">{escape(fact.shown)}</span> {escape(fact.detail)}</li>'
         yield "</ul>"
 
 

@@ -61,12 +61,11 @@ def _lines(made: Annotation, brief: bool) -> Iterator[list[Piece]]:
 def _source_line(line: SourceLine, width: int, brief: bool) -> Iterator[list[Piece]]:
     head = f"{line.number:>{width}} | {line.text}"
     pieces: list[Piece] = [(head, STYLES[line.kind] if line.kind else "")]
-    labels = list({fact.label: fact for fact in line.facts}.values())
-    if labels:
+    if line.labels:
         pieces.append((" " * max(COLUMN - len(head), 2), ""))
-        for k, fact in enumerate(labels):
+        for k, (kind, label) in enumerate(line.labels):
             pieces += [(", ", "")] if k else []
-            pieces.append((fact.label, STYLES[fact.kind]))
+            pieces.append((label, STYLES[kind]))
     yield pieces
     if brief:
         return

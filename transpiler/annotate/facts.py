@@ -51,11 +51,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Fact:
-    """kind: what for.  label: a word or two.  detail: a sentence that says of what, how much and where."""
+    """kind: what for.  label: a word or two, with `{}` for the amount of bytes where there is one.  detail: a sentence
+    that says of what, how much and where."""
 
     kind: Kind
     label: str
     detail: str
+    amount: Any = None
+
+    @property
+    def shown(self) -> str:
+        return self.label if self.amount is None else self.label.format(size_text(self.amount))
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,15 @@ class SourceLine:
         """The most telling of its facts."""
         return self.facts[0].kind if self.facts else None
 
+    @property
+    def labels(self) -> list[tuple[Kind, str]]:
+        """What its facts say in short, amounts of the same added up."""
+        found: dict[tuple[Kind, str], Any] = {}
+        for fact in self.facts:
+            known = found.get((fact.kind, fact.label))
+            found[fact.kind, fact.label] = fact.amount if known is None else known + fact.amount
+        return [(kind, Fact(kind, label, "", amount).shown) for (kind, label), amount in found.items()]
+
 
 @dataclass(frozen=True)
 class Section:
@@ -118,26 +133,21 @@ class Annotation:
 
 
 class Facts:
-    """Facts by place, each once."""
+    """Facts by place, each once; `of` tells apart what two say the same of."""
 
     def __init__(self) -> None:
-        self._found: dict[Place, dict[Fact, None]] = {}
+        self._found: dict[Place, dict[tuple[Fact, Any], None]] = {}
 
-    def add(self, place: Place | None, kind: Kind, label: str, detail: str) -> None:
+    def add(self, place: Place | None, kind: Kind, label: str, detail: str, amount: Any = None, of: Any = None) -> None:
         if place is not None:
-            self._found.setdefault(place, {}).setdefault(Fact(kind, label, detail))
+            self._found.setdefault(place, {}).setdefault((Fact(kind, label, detail, amount), of))
 
     def at(self, place: Place) -> tuple[Fact, ...]:
         """What is known of a line, the most telling first."""
-        return tuple(sorted(self._found.get(place, ()), key=lambda fact: fact.kind.rank))
+        return tuple(sorted((fact for fact, _ in self._found.get(place, ())), key=lambda fact: fact.kind.rank))
 
     def has(self, place: Place, kind: Kind) -> bool:
-        return any(fact.kind is kind for fact in self._found.get(place, ()))
-
-    def remove(self, kind: Kind, places: Iterable[Place]) -> None:
-        """Take back facts of that kind."""
-        for place in places:
-            self._found[place] = {fact: None for fact in self._found.get(place, ()) if fact.kind is not kind}
+        return any(fact.kind is kind for fact, _ in self._found.get(place, ()))
 
 
 def place_of(loc: Location | None) -> Place | None:

@@ -4,6 +4,7 @@ an array and where arrays are copied, and what is slow."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..emit.access import Role
 from ..errors import Location
@@ -108,9 +109,15 @@ def _kept(function: WrittenFunction, loops: set[Location], facts: Facts) -> None
             if arg.type.shape and isinstance(arg, Var):
                 for made in makers.of(arg):
                     if made.loc is not None and made.loc not in loops and not set(made.loc.part) & OTHERS:
-                        size = _size(function, arg.type)
-                        facts.add(place_of(made.loc), Kind.SAVED, f"saved {size}".rstrip(),
-                                  f"{shown(arg) or 'an array'}: {size or 'an array'}, kept for the reverse part")
+                        _keep(function, function.plan.root(arg), place_of(made.loc), facts)
+
+
+def _keep(function: WrittenFunction, array: Value, place: Place | None, facts: Facts) -> None:
+    if isinstance(array, Var):
+        amount, size = _amount(function, array.type)
+        facts.add(place, Kind.SAVED, "saved {}" if amount is not None else "saved",
+                  f"{shown(array) or 'an array'}: {size}, kept for the reverse part", amount,
+                  function.storage.owner(array))
 
 
 OTHERS = {"reverse", "saving"}
@@ -179,7 +186,7 @@ def _memory(function: WrittenFunction, facts: Facts) -> None:
         own = place_of(stmt.loc) or next((p for x in reversed(loops) if (p := place_of(x.loc)) is not None), None)
         _copies(function, stmt, loops, own, facts)
         for target in _allocated(function, stmt):
-            _allocation(stmt, target, _size(function, target.type), bool(loops), own, facts)
+            _allocation(function, stmt, target, bool(loops), own, facts)
         if not loops:
             continue
         if isinstance(stmt, Check):
@@ -209,21 +216,26 @@ def _allocated(function: WrittenFunction, stmt: Stmt) -> list[Var]:
     return []
 
 
-def _allocation(stmt: Stmt, target: Var, size: str, often: bool, place: Place | None, facts: Facts) -> None:
+def _allocation(function: WrittenFunction, stmt: Stmt, target: Var, often: bool, place: Place | None,
+                facts: Facts) -> None:
+    amount, size = _amount(function, target.type)
     name = shown(target) or "an array"
     if often:
-        facts.add(place, Kind.SLOW, f"allocates {size}/trip" if size else "allocates",
-                  f"{name}: {size or 'of a size found at run time'}, allocated anew in every trip")
+        facts.add(place, Kind.SLOW, "allocates {}/trip" if amount is not None else "allocates",
+                  f"{name}: {size}, allocated anew in every trip", amount, target)
     elif stmt.loc is not None and not stmt.loc.part and (place is None or not facts.has(place, Kind.SAVED)):
-        facts.add(place, Kind.ARRAY, f"array {size}".rstrip(), f"{name}: an array{f' of {size}' if size else ''}")
+        facts.add(place, Kind.ARRAY, "array {}" if amount is not None else "array", f"{name}: an array, {size}", amount,
+                  target)
 
 
-def _size(function: WrittenFunction, type: Type) -> str:
-    """The memory of an array, "" where the arguments do not tell it."""
+def _amount(function: WrittenFunction, type: Type) -> tuple[Any, str]:
+    """The memory of an array in bytes, None where the arguments do not tell it, and in words."""
     params = function.plan.func.params
     known = {name for param in params for dim in param.type.shape for name in symbols_of(dim)} | {
         param.name for param in params}
-    return size_text(bytes_of(type)) if all(symbols_of(dim).keys() <= known for dim in type.shape) else ""
+    if all(symbols_of(dim).keys() <= known for dim in type.shape):
+        return bytes_of(type), size_text(bytes_of(type))
+    return None, "of a size found at run time"
 
 
 def _copies(function: WrittenFunction, stmt: Stmt, loops: tuple[For | While, ...], own: Place | None,
@@ -233,12 +245,12 @@ def _copies(function: WrittenFunction, stmt: Stmt, loops: tuple[For | While, ...
             continue
         place = _maker_place(function, value) or own
         often = bool(loops) or which == "body"
-        size = _size(function, value.type)
+        amount, size = _amount(function, value.type)
         name = shown(value) if isinstance(value, Var) else ""
-        facts.add(place, Kind.SLOW if often else Kind.ARRAY,
-                  f"copies {size}{'/trip' if often else ''}" if size else "copies",
-                  f"{name or 'an array'}: copied, because what it held before is still needed"
-                  f"{', in every trip' if often else ''}")
+        label = "copies" if amount is None else "copies {}/trip" if often else "copies {}"
+        facts.add(place, Kind.SLOW if often else Kind.ARRAY, label,
+                  f"{name or 'an array'}: {size}, copied, because what it held before is still needed"
+                  f"{', in every trip' if often else ''}", amount, (stmt, which, k))
 
 
 def _edges(stmt: Stmt) -> Iterator[tuple[str, int, Value]]:

@@ -18,11 +18,18 @@ from .facts import Facts, Kind, Place, bytes_of, lines_text, listed, place_of, s
 def add_sweep_facts(report: Report, facts: Facts) -> None:
     """Of all transforms of a trace."""
     _inactive([s for s in report.sweeps if not isinstance(s, Batch)], facts)
-    for sweep in report.sweeps:
+    # A loop's body may be traced several times, until it fits: the last one counts.
+    for sweep in {_what_of(sweep): sweep for sweep in report.sweeps}.values():
         if isinstance(sweep, Reverse):
             _residuals(sweep, facts)
         elif isinstance(sweep, Batch):
             _batched(sweep, facts)
+
+
+def _what_of(sweep: Reverse | Forward | Batch) -> tuple[Any, ...]:
+    """Equal for the same transform of the same code."""
+    return type(sweep), tuple((s.loc, s.loc.part if s.loc else (), s.op.name if isinstance(s, Let) else type(s))
+                              for s in all_statements(sweep.func.body))
 
 
 def shown(var: Var) -> str:
@@ -62,9 +69,8 @@ def _residuals(sweep: Reverse, facts: Facts) -> None:
         param.name for param in sweep.func.params}
     residuals = sweep.residuals
 
-    def size(var: Var) -> str:
-        is_told = all(symbols_of(dim).keys() <= known for dim in var.type.shape)
-        return size_text(bytes_of(var.type)) if is_told else "an array"
+    def amount(var: Var) -> Any:
+        return bytes_of(var.type) if all(symbols_of(dim).keys() <= known for dim in var.type.shape) else None
 
     overwritten = {old: let for let, old in residuals.undone.items()}
     for scope, variables in residuals.saved.items():
@@ -73,9 +79,9 @@ def _residuals(sweep: Reverse, facts: Facts) -> None:
             let = overwritten.get(var)
             name = f"what {_array_of(let)} held" if let is not None else shown(var) or "a value"
             if var in residuals.own:
-                _saved_again(scope, var, name, size(var), residuals.own[var], facts)
+                _saved_again(scope, var, name, amount(var), residuals.own[var], facts)
             else:
-                _saved(scope, var, name, size(var), trips, facts)
+                _saved(scope, var, name, amount(var), trips, facts)
     for scope, stmts in residuals.again.items():
         _recomputed(scope, [s for s in stmts if isinstance(s, Let)], facts)
         for stmt in stmts:
@@ -92,27 +98,31 @@ def _array_of(let: Let) -> str:
     return (shown(array) if isinstance(array, Var) else "") or "the array"
 
 
-def _saved(scope: Scope, var: Var, name: str, size: str, trips: list[Any], facts: Facts) -> None:
+def _saved(scope: Scope, var: Var, name: str, amount: Any, trips: list[Any], facts: Facts) -> None:
     """trips: of each loop around, None where they are not known."""
     loops = scope.loops()
+    size = "an array" if amount is None else size_text(amount)
     if not loops:
-        facts.add(_made_at(scope, var), Kind.SAVED, f"saved {size}",
-                  f"{name} of the arm that was taken: {size}, for the reverse part")
+        facts.add(_made_at(scope, var), Kind.SAVED, "saved" if amount is None else "saved {}",
+                  f"{name} of the arm that was taken: {size}, for the reverse part", amount, var)
         return
     whole = f", {size_text(bytes_of(var.type, *trips))} in all" if None not in trips else ""
     lines = lines_text(loop.loc.line for loop in loops if loop.loc is not None)
     around = f"the loop{'s' if len(loops) > 1 else ''} at {lines}"
     when = " as it is before the trip" if scope.defined[var] is None else ""
-    facts.add(_made_at(scope, var), Kind.SAVED, f"saved {size}/trip",
-              f"{name}{when}: {size} for each trip of {around}{whole}, for the reverse part")
-    facts.add(place_of(loops[-1].loc), Kind.SAVED, f"saves {size}/trip", f"{name}: {size} for each trip{whole}")
+    facts.add(_made_at(scope, var), Kind.SAVED, "saved" if amount is None else "saved {}/trip",
+              f"{name}{when}: {size} for each trip of {around}{whole}, for the reverse part", amount, var)
+    facts.add(place_of(loops[-1].loc), Kind.SAVED, "saves" if amount is None else "saves {}/trip",
+              f"{name}: {size} for each trip{whole}", amount, var)
 
 
-def _saved_again(scope: Scope, var: Var, name: str, size: str, loop: For, facts: Facts) -> None:
+def _saved_again(scope: Scope, var: Var, name: str, amount: Any, loop: For, facts: Facts) -> None:
     """Saved as the loop runs again in the reverse part."""
+    size = "an array" if amount is None else size_text(amount)
     at = f" at {lines_text([loop.loc.line])}" if loop.loc is not None else ""
-    facts.add(_made_at(scope, var), Kind.SAVED, f"saved {size}/trip", f"{name}: {size} for each trip of the loop{at}, "
-              "as it is run again in the reverse part; the memory is used over")
+    facts.add(_made_at(scope, var), Kind.SAVED, "saved" if amount is None else "saved {}/trip",
+              f"{name}: {size} for each trip of the loop{at}, as it is run again in the reverse part; the memory is "
+              "used over", amount, var)
 
 
 def _run_again(scope: Scope, stmt: Stmt, facts: Facts) -> None:

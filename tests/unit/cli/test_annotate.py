@@ -61,6 +61,20 @@ def test_a_loop_carry_that_the_derivative_reads_is_saved_per_trip():
     assert "x as it is before the trip: 8 B for each trip of the loop at line 6, (8*n - 24) B in all" in page
 
 
+def test_amounts_add_up():
+    model("""
+        def f(x: "f64", y: "f64", n: "i64"):
+            for t in range(n):
+                x, y = np.sin(x) * y, np.cos(x) * y
+            return x + y
+    """)
+    said = labels(annotate("f", "-t", "grad(argnums=(0, 1))", "--brief"))
+    assert ["saves 16 B/trip"] == said["for t in range(n):"]
+    page = annotate("f", "-t", "grad(argnums=(0, 1))", "--format", "html")
+    for name in "xy":
+        assert f"{name} as it is before the trip: 8 B for each trip of the loop at line 5, 8*n B in all" in page
+
+
 def test_a_linear_loop_saves_nothing():
     model("""
         def f(x: "f64[n]"):
