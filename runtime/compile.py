@@ -14,12 +14,16 @@ from typing import Any
 import numpy as np
 from numba import config, typeof, types
 from numba.core.caching import NullCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.numpy_support import from_dtype
 
 from . import numba_array  # noqa: F401  (tells Numba what an Array is)
 from .arguments import layout
+from .codegen.library import compile_text
+from .codegen.values import NotCovered
 from .kernels.guard import Miss
+from .log import logger
 from .machine_code import MachineCode
 from .transpiler import ops
 from .transpiler.frontend.values import Leaf
@@ -62,22 +66,48 @@ def numba_type(leaf: Leaf, value: Any) -> types.Type:
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_entry(entry: Any, signature: tuple[types.Type, ...]) -> Entry:
-    """The function of a generated module, compiled (or its machine code loaded) for this signature alone.
+def compile_entry(entry: Any, signature: tuple[types.Type, ...], text: str) -> Entry:
+    """The function of a generated module with this text, compiled (or its machine code loaded) for this signature.
 
-    Functions that came to the same module share what this returns.  The wrapper for C callers is left out: nobody
-    calls through it, and it takes a tenth of the time.
+    Functions that came to the same module share what this returns.
     """
-    load_registries()
     if SETTINGS.DISABLE_JIT:
+        load_registries()
         return PlainTable(entry, signature)
-    dispatcher: Any = CPUDispatcher(entry.py_func, targetoptions={**entry.targetoptions, "no_cfunc_wrapper": True})
-    if not isinstance(entry._cache, NullCache):
-        dispatcher._cache = MachineCode(entry.py_func)
-    dispatcher.compile(signature)
+    stored = None if isinstance(entry._cache, NullCache) else MachineCode(entry.py_func)
+    with global_compiler_lock:
+        compiled = _machine_code(entry, signature, text, stored)
     table = EntryTable(entry.py_func, targetoptions={"nopython": True, "nogil": True, "error_model": "numpy"})
-    table.put(dispatcher.overloads[signature])
+    table.put(compiled)
     return table
+
+
+def _machine_code(entry: Any, signature: tuple[types.Type, ...], text: str, stored: MachineCode | None) -> Any:
+    """A compile result of Numba's: from the disk, else made from the text, else by Numba."""
+    context = cpu_target.target_context
+    found = None
+    if stored is not None:
+        found = stored.load_overload(signature, context)
+    if found is None:
+        try:
+            found = compile_text(text, entry.py_func, signature, entry.targetoptions)
+        except NotCovered as reason:
+            logger.debug("%s is compiled by Numba: %s", entry.py_func.__name__, reason)
+            return _by_numba(entry, signature, stored)
+        if stored is not None:
+            stored.save_overload(signature, found)
+    context.insert_user_function(found.entry_point, found.fndesc, [found.library])
+    return found
+
+
+def _by_numba(entry: Any, signature: tuple[types.Type, ...], stored: MachineCode | None) -> Any:
+    """The wrapper for C callers is left out: nobody calls through it, and it takes a tenth of the time."""
+    load_registries()
+    dispatcher: Any = CPUDispatcher(entry.py_func, targetoptions={**entry.targetoptions, "no_cfunc_wrapper": True})
+    if stored is not None:
+        dispatcher._cache = stored
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature]
 
 
 class PlainTable:

@@ -13,6 +13,7 @@ from typing import Any
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from .cache import account, without
+from .codegen.library import is_direct, register_symbols
 
 DIGEST = hashlib.sha256().digest_size
 
@@ -50,12 +51,25 @@ class MachineCode(FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            found = super().load_overload(sig, target_context)
+            with self._guard_against_spurious_io_errors():
+                found = self._load_overload(sig, target_context)
         except OSError as problem:
             without(problem)
             return None
         account.loaded += found is not None
         return found
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Numba's registries, which it takes long to read, are read only for code that Numba has made."""
+        if not self._enabled:
+            return None
+        data = self._cache_file.load(self._index_key(sig, target_context.codegen()))
+        if data is None:
+            return None
+        if not is_direct(data[1]):
+            target_context.refresh()
+        register_symbols()
+        return self._impl.rebuild(target_context, data)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         account.compiled += 1

@@ -148,7 +148,7 @@ class Specialisation:
             return None
         start = perf_counter()
         entry = function_of(text, cache.load(text, name, "parallel version", str(self.signature)))
-        table = compile_entry(entry, self.signature)
+        table = compile_entry(entry, self.signature, text)
         logger.info("compiled %s(%s) in %.0f ms: calls take long", name, ", ".join(map(str, self.signature)),
                     1000 * (perf_counter() - start))
         return table
@@ -226,7 +226,7 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str, source
     signature = [numba_type(leaf, value) for leaf, value in zip(leaves, values, strict=True)]
     signature += [numba_type(Leaf(type), value if type.shape else None) for type, value in free]
     entry = function_of(text, cache.load(text, name, reason, str(signature)))
-    table = compile_entry(entry, tuple(signature))
+    table = compile_entry(entry, tuple(signature), text)
     seconds["compile"] = perf_counter() - start
     logger.info("compiled %s(%s) in %.0f ms: %s", name, ", ".join(map(str, signature)),
                 1000 * sum(seconds.values()), reason)

@@ -20,6 +20,7 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import lower_builtin, type_callable
 
+from gradsmith.kernels.contiguous import CONTIGUOUS, is_contiguous
 from gradsmith.kernels.strided import (
     DOUBLE,
     MISMATCH,
@@ -31,6 +32,7 @@ from gradsmith.kernels.strided import (
     Matrix,
     raise_on_failure,
     support_function,
+    takes_members,
 )
 from gradsmith.kernels.symbols import register
 
@@ -235,11 +237,15 @@ def _writes_into_last(
         return typer
 
     @lower_builtin(function, types.Array, types.Array, types.Array)
+    @takes_members
     def lower(context: Any, builder: IRBuilder, sig: Any, args: Any) -> ir.Value:
         matrices = [Matrix.of_array(context, builder, *pair) for pair in zip(sig.args, args)]
         letter, itemsize = LETTERS[sig.args[0].dtype], matrices[0].itemsize
-        callee = support_function(context, builder, support, letter, DOUBLE, emit, [itemsize] * 3)
-        status = builder.call(callee, [DOUBLE(start)] + [value for m in matrices for value in m.values])
+        if name in CONTIGUOUS and all(is_contiguous(kind) for kind in sig.args):
+            status = CONTIGUOUS[name](context, builder, letter, start, list(zip(sig.args, matrices)))
+        else:
+            callee = support_function(context, builder, support, letter, DOUBLE, emit, [itemsize] * 3)
+            status = builder.call(callee, [DOUBLE(start)] + [value for m in matrices for value in m.values])
         raise_on_failure(context, builder, status, name)
         return context.get_dummy_value()
 
@@ -257,6 +263,7 @@ def _returns_number(function: Callable, support: str, emit: Callable, count: int
         return (lambda x: check(x)) if count == 1 else (lambda x, y: check(x, y))
 
     @lower_builtin(function, *[types.Array] * count)
+    @takes_members
     def lower(context: Any, builder: IRBuilder, sig: Any, args: Any) -> ir.Value:
         matrices = [Matrix.of_array(context, builder, *pair) for pair in zip(sig.args, args)]
         letter, itemsize = LETTERS[sig.args[0].dtype], matrices[0].itemsize

@@ -48,12 +48,25 @@ class Matrix:
 
     @classmethod
     def of_array(cls, context: Any, builder: IRBuilder, type_: types.Array, value: ir.Value) -> "Matrix":
-        array = context.make_array(type_)(context, builder, value)
+        data, shape, strides = members_of(builder, type_, value)
         itemsize = context.get_abi_sizeof(context.get_data_type(type_.dtype))
-        shape = cgutils.unpack_tuple(builder, array.shape)
-        strides = cgutils.unpack_tuple(builder, array.strides)
         columns, column_stride = (shape[1], strides[1]) if type_.ndim == 2 else (SIZE(1), SIZE(itemsize))
-        return cls(builder.bitcast(array.data, POINTER), shape[0], columns, strides[0], column_stride, itemsize)
+        return cls(builder.bitcast(data, POINTER), shape[0], columns, strides[0], column_stride, itemsize)
+
+
+def takes_members(lower: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark the code for a call: in the place of an array it also takes an object that has its `data`, `shape` and
+    `strides`, LLVM values, which spares putting a structure together and taking it apart."""
+    lower.takes_members = True  # type: ignore[attr-defined]
+    return lower
+
+
+def members_of(builder: IRBuilder, type_: types.Array, value: Any) -> tuple[ir.Value, list[ir.Value], list[ir.Value]]:
+    """Data, shape and strides of an array: Numba's structure, or an object that has them."""
+    if not isinstance(value, ir.Value):
+        return value.data, list(value.shape), list(value.strides)
+    shape, strides = ([builder.extract_value(value, (member, axis)) for axis in range(type_.ndim)] for member in (5, 6))
+    return builder.extract_value(value, 4), shape, strides
 
 
 @dataclass(frozen=True)
@@ -257,9 +270,11 @@ def raise_on_failure(
         (NO_MEMORY, MemoryError, f"{name}: no memory for a copy of an operand"),
         *more,
     )
-    with cgutils.if_unlikely(builder, builder.icmp_signed("!=", status, OK)):
-        for code, error, message in failures:
-            with builder.if_then(builder.icmp_signed("==", status, code)):
-                context.call_conv.return_user_exc(builder, error, (message,))
-        builder.unreachable()
-        builder.position_at_end(builder.append_basic_block("unreached"))
+    fine = builder.append_basic_block("fine")
+    switch = builder.switch(status, fine)
+    for code, error, message in failures:
+        failed = builder.append_basic_block("failed")
+        switch.add_case(code, failed)
+        with builder.goto_block(failed):
+            context.call_conv.return_user_exc(builder, error, (message,))
+    builder.position_at_end(fine)
