@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are imported when they are first asked for: `import gradsmith` (and the command line) need not wait for Numba.
+# Names are imported when they are first asked for: the command line, and modules that need the kernels alone, do not
+# wait for the rest.  See the end of this file for `import gradsmith` itself.
 _HOMES = {
     "Array": "array", "explain_cache": "cache", "check": "checking",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
@@ -56,3 +58,21 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *_HOMES, "__version__"})
+
+
+def _is_for_a_part() -> bool:
+    """Whether this package is imported on the way to one of its modules (`import gradsmith.kernels`): then an import
+    of that name is under way further up the stack."""
+    frame: Any = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap" and (
+                str(frame.f_locals.get("name")).startswith(f"{__name__}.")):
+            return True
+        frame = frame.f_back
+    return False
+
+
+# Whoever imports the package will transform something, and should not wait for Numba and the table of operations then.
+if not TYPE_CHECKING and not _is_for_a_part():
+    from .transforms import prepare
+    prepare()

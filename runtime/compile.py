@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-import sys
+import pkgutil
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,13 @@ from numba.np.numpy_support import from_dtype
 
 from . import numba_array  # noqa: F401  (tells Numba what an Array is)
 from .arguments import layout
-from .codegen.library import compile_text
+from .codegen.library import compile_text, register_symbols
 from .codegen.values import NotCovered
 from .kernels.guard import Miss
 from .log import logger
 from .machine_code import MachineCode
-from .transpiler import ops
+from .registries import load_registries
+from .transpiler import frontend, ops
 from .transpiler.frontend.values import Leaf
 
 ARRAY: Any = types.Array         # Numba's own hints know only some of their arguments and attributes
@@ -126,31 +127,13 @@ Entry = EntryTable | PlainTable
 
 
 @functools.cache
-def load_registries() -> None:
-    """Load what Numba loads before its first compilation, without SciPy's linear algebra.
-
-    Numba makes sure of SciPy while it imports its array functions; generated code calls BLAS by other ways
-    (`kernels.blas`), and importing `scipy.linalg` takes longer than all the rest.  Numba makes sure again whenever a
-    function really uses its linear algebra.
-    """
-    import numba.np.linalg
-
-    ensure = getattr(numba.np.linalg, "ensure_blas", None)
-    if ensure is None or "numba.np.arraymath" in sys.modules:
-        return
-    numba.np.linalg.ensure_blas = lambda: None
-    try:
-        importlib.import_module("numba.np.arraymath")
-    finally:
-        numba.np.linalg.ensure_blas = ensure
-
-
-@functools.cache
 def prepare() -> None:
-    """Everything that the first compilation of a process would do besides compiling; done when the first transform
-    is made, so that the first call is no slower than later ones."""
-    load_registries()
-    cpu_target.typing_context.refresh()
-    cpu_target.target_context.refresh()
+    """Everything that the first compilation of a process would do besides compiling; done when the package is
+    imported, so that the first call is no slower than later ones."""
     ops.load_table()
-    importlib.import_module("gradsmith.transpiler.frontend.transform_calls")
+    for module in pkgutil.iter_modules(frontend.__path__, f"{frontend.__name__}."):
+        importlib.import_module(module.name)        # they import one another where they are first needed
+    for name in ("gradsmith.kernels.blas", "numpy.ma"):     # Numba asks for the latter when it sees the first array
+        importlib.import_module(name)
+    register_symbols()
+    cpu_target.target_context.codegen()

@@ -14,6 +14,7 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from .cache import account, without
 from .codegen.library import is_direct, register_symbols
+from .registries import load_registries
 
 DIGEST = hashlib.sha256().digest_size
 
@@ -67,6 +68,7 @@ class MachineCode(FunctionCache):  # type: ignore[misc]
         if data is None:
             return None
         if not is_direct(data[1]):
+            load_registries()
             target_context.refresh()
         register_symbols()
         return self._impl.rebuild(target_context, data)

@@ -19,7 +19,7 @@ import numpy as np
 from . import cache
 from .arguments import Described
 from .array import Array, as_array, plain
-from .compile import load_registries
+from .registries import load_registries
 from .function import Function, is_itself_alone
 from .specialise import converters, function_of
 from .transpiler import pipeline

@@ -22,6 +22,7 @@ from numba.core.targetconfig import ConfigStack
 from numba.core.typing.templates import builtin_registry as type_registry
 from numba.np.numpy_support import from_dtype
 
+from ..registries import load_registries
 from . import arrays, values
 from .numbers import LLVM, cast, literal
 from .values import TYPES, Array, Known, NotCovered, Number, Other, Value
@@ -128,11 +129,16 @@ class Caller:
     def by_numba(self, builder: Any, function: Any, args: Sequence[Value], keywords: Mapping[str, Value],
                  this: Value | None = None) -> Value:
         """The same through all that Numba knows.  this: `function` is the name of a method of it."""
-        typing = self.context.typing_context
-        typing.refresh()
-        self.context.refresh()
+        typing = self._refreshed()
         with ConfigStack().enter(flags()):
             return self._by_numba(typing, builder, function, args, keywords, this)
+
+    def _refreshed(self) -> Any:
+        """Numba's typing context, with all registries read."""
+        load_registries()
+        self.context.typing_context.refresh()
+        self.context.refresh()
+        return self.context.typing_context
 
     def _by_numba(self, typing: Any, builder: Any, function: Any, args: Sequence[Value], keywords: Mapping[str, Value],
                   this: Value | None) -> Value:
@@ -202,7 +208,7 @@ class Caller:
     def _cast_by_numba(self, builder: Any, value: Value, kind: Any) -> Any:
         if not isinstance(value, Number | Other):
             raise NotCovered(f"{type(value).__name__} as {kind}")
-        self.context.refresh()
+        self._refreshed()
         return self.context.cast(builder, value.llvm, value.type, kind)
 
     def packed(self, builder: Any, kind: Any, parts: Sequence[Any]) -> Any:
