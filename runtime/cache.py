@@ -74,12 +74,14 @@ def folder() -> Path:
 
 @functools.cache
 def versions() -> str:
-    """Everything besides its text that decides what a generated module compiles to; our own kernels among it."""
+    """Everything besides its text that decides what a generated module compiles to; our own kernels
+    and compiler among it."""
     from . import __version__
-    kernels = hashlib.sha256()
-    for path in sorted((Path(__file__).parent / "kernels").glob("*.py")):
-        kernels.update(path.read_bytes())
-    return "\n".join([str(FORMAT), __version__, kernels.hexdigest(), numba.__version__, llvmlite.__version__,
+    ours = hashlib.sha256()
+    for part in ("codegen", "kernels"):
+        for path in sorted((Path(__file__).parent / part).glob("*.py")):
+            ours.update(path.read_bytes())
+    return "\n".join([str(FORMAT), __version__, ours.hexdigest(), numba.__version__, llvmlite.__version__,
                       np.__version__, platform.python_version(), platform.machine(), sys.platform])
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from . import cache
 from .arguments import Described
 from .array import Array, as_array, plain
-from .registries import load_registries
 from .function import Function, is_itself_alone
+from .registries import load_registries
 from .specialise import converters, function_of
 from .transpiler import pipeline
 from .transpiler.emit.python import emit

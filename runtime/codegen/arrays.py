@@ -11,7 +11,7 @@ from numba.core import cgutils, types
 
 from ..kernels.kernel import Definition
 from .aliases import Aliases
-from .numbers import BIT, LLVM, cast, of_index
+from .numbers import BIT, LLVM, cast, is_signed, of_index
 from .values import BOOL, INT, TYPES, Array, NotCovered, Number, Other, Value
 
 WORD = ir.IntType(64)
@@ -24,7 +24,8 @@ def of_struct(builder: Any, kind: Any, struct: Any, owned: bool) -> Array:
     """The members of an array structure that is one LLVM value."""
     parts = [builder.extract_value(struct, k) for k in range(7)]
     shape, strides = ([builder.extract_value(part, axis) for axis in range(kind.ndim)] for part in parts[5:])
-    return Array(kind, *parts[:5], shape, strides, owned)
+    meminfo, parent, nitems, itemsize, data = parts[:5]
+    return Array(kind, meminfo, parent, nitems, itemsize, data, shape, strides, owned)
 
 
 def to_struct(builder: Any, context: Any, value: Array) -> Any:
@@ -33,8 +34,8 @@ def to_struct(builder: Any, context: Any, value: Array) -> Any:
     members = (value.meminfo, value.parent, value.nitems, value.itemsize, value.data)
     for k, member in enumerate(members):
         struct = builder.insert_value(struct, member, k)
-    for k, members in ((5, value.shape), (6, value.strides)):
-        for axis, member in enumerate(members):
+    for k, words in ((5, value.shape), (6, value.strides)):
+        for axis, member in enumerate(words):
             struct = builder.insert_value(struct, member, (k, axis))
     return struct
 
@@ -44,7 +45,7 @@ def index_of(builder: Any, index: Number, size: Any) -> Any:
     if not isinstance(index.type, types.Integer):
         raise NotCovered(f"an index of type {index.type}")
     word = cast(builder, index, INT).llvm
-    if index.natural or not index.type.signed:
+    if index.natural or not is_signed(index.type):
         return word
     return builder.select(builder.icmp_signed("<", word, WORD(0)), builder.add(word, size), word)
 

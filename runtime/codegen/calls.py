@@ -6,7 +6,6 @@ does not wait for the registries of all of Numba.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -100,7 +99,7 @@ def type_of(value: Value) -> Any:
 @cache
 def flags() -> Any:
     """How Numba compiles functions of its own for one of ours."""
-    made = Flags()
+    made: Any = Flags()
     made.nrt, made.release_gil, made.error_model, made.no_cfunc_wrapper = True, True, "numpy", True
     return made
 
@@ -108,12 +107,14 @@ def flags() -> Any:
 class Caller:
     """Calls in one function.  `builder` is where code goes."""
 
-    def __init__(self, context: Any, library: Any) -> None:
+    def __init__(self, context: Any, function: Any) -> None:
         self.context = context
-        self.library = library
+        self.function = function        # the Python function that is being compiled
 
     def call(self, builder: Any, function: Any, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
         """What `function(*args)` gives; an array in it is owned."""
+        if getattr(function, "py_func", None) is self.function:
+            raise NotCovered("a call of itself")
         type_ = kernels.type_of(function)
         if type_ is None:
             return self.by_numba(builder, function, args, keywords)
@@ -191,13 +192,13 @@ class Caller:
         match value:
             case Number():
                 plain = TYPES.unliteral(kind)
-                if value.type == plain or plain in LLVM and value.type in LLVM:
+                if value.type == plain or (plain in LLVM and value.type in LLVM):
                     return cast(builder, value, plain).llvm
             case Array():
                 struct = arrays.to_struct(builder, self.context, value)
                 return struct if value.type == kind else self.context.cast(builder, struct, value.type, kind)
             case values.Sequence() if isinstance(kind, types.BaseTuple) and len(kind) == len(value.items):
-                parts = [self.lowered(builder, item, part) for item, part in zip(value.items, kind)]
+                parts = [self.lowered(builder, item, part) for item, part in zip(value.items, values.items_of(kind))]
                 return self.packed(builder, kind, parts)
             case Known():
                 return self.context.get_dummy_value()
@@ -225,7 +226,7 @@ class Caller:
             return arrays.of_struct(builder, kind, llvm, owned=True)
         if isinstance(kind, types.BaseTuple):
             return values.Sequence([self.raised(builder, TYPES.unliteral(part), builder.extract_value(llvm, k))
-                                    for k, part in enumerate(kind)])
+                                    for k, part in enumerate(values.items_of(kind))])
         if kind == TYPES.none:
             return Known(None)
         if self.context.data_model_manager[kind].contains_nrt_meminfo() or isinstance(kind, types.Optional):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba.np.numpy_support import as_dtype
 
 from ..kernels import allocation
@@ -42,6 +43,7 @@ class Expressions:
 
     def __init__(self) -> None:
         self.temporaries: list[Array] = []      # owned arrays of the statement at hand
+        self.outside: list[Array] = []          # those of the expression around an arm that may be left out
 
     def read(self, name: str) -> Value | None:
         raise NotImplementedError
@@ -164,10 +166,11 @@ class Expressions:
     @contextmanager
     def passing(self) -> Iterator[None]:
         """Temporary arrays of what is computed inside are released inside: it may be left out."""
-        before, self.temporaries = self.temporaries, []
+        before, outside = self.temporaries, self.outside
+        self.temporaries, self.outside = [], outside + before
         yield
         self.release_temporaries()
-        self.temporaries = before
+        self.temporaries, self.outside = before, outside
 
     def release_temporaries(self) -> None:
         raise NotImplementedError
@@ -186,6 +189,10 @@ class Expressions:
             ends.append(self.builder.block)
             self.builder.branch(blocks[2])
         self.builder.position_at_end(blocks[2])
+        for k, (one, other) in enumerate((found, found[::-1])):
+            self.builder.position_before(ends[k].terminator)
+            found[k] = self._widened(one, other)
+        self.builder.position_at_end(blocks[2])
         left, right = self._alike(*found)
         phi = self.builder.phi(left.llvm.type)
         for one, end in zip((left, right), ends):
@@ -194,9 +201,16 @@ class Expressions:
 
     def _chosen(self, test: Any, then: Value, orelse: Value) -> Value:
         """Both are computed."""
-        left, right = self._alike(then, orelse)
+        left, right = self._alike(self._widened(then, orelse), self._widened(orelse, then))
         chosen = self.builder.select(test, left.llvm, right.llvm)
         return Number(left.type, chosen) if left.type in LLVM else Other(left.type, chosen)
+
+    def _widened(self, value: Value, other: Value) -> Value:
+        """A float beside a complex number is one, too."""
+        if isinstance(value, Number) and value.type == FLOAT and isinstance(other, Other) and (
+                other.type == TYPES.complex128):
+            return self._complex(value, Number(FLOAT, LLVM[FLOAT](0.0)))
+        return value
 
     def _alike(self, left: Value, right: Value) -> tuple[Number | Other, Number | Other]:
         if not isinstance(left, Number | Other) or not isinstance(right, Number | Other) or left.type != right.type:
@@ -347,14 +361,24 @@ class Expressions:
             x = args[0].llvm
             return Number(args[0].type, self.builder.call(self.builder.module.declare_intrinsic(
                 "llvm.sqrt", [x.type]), [x]))
+        if function is complex and len(args) == 2 and all(
+                isinstance(arg, Number) and arg.type == FLOAT for arg in args):
+            return self._complex(*(number(arg) for arg in args))
         if function in (max, min) and len(args) == 2 and all(
                 isinstance(arg, Number) and arg.type == INT for arg in args):
             left, right = (number(arg) for arg in args)
             sign = ">" if function is max else "<"
             first = self.builder.icmp_signed(sign, left.llvm, right.llvm)
             return Number(INT, self.builder.select(first, left.llvm, right.llvm),
-                          natural=left.natural and right.natural or function is max and (left.natural or right.natural))
+                          natural=(any if function is max else all)((left.natural, right.natural)))
         return None
+
+    def _complex(self, real: Number, imag: Number) -> Value:
+        kind = TYPES.complex128
+        struct: Any = ir.Constant(self.context.get_value_type(kind), ir.Undefined)
+        for k, part in enumerate((real, imag)):
+            struct = self.builder.insert_value(struct, part.llvm, k)
+        return Other(kind, struct)
 
     def _method(self, owner: Value, name: str, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
         if not isinstance(owner, Array | Other):

@@ -14,7 +14,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numba
 from numba import config
-from numba.core import callconv, cgutils, compiler, types, typing
+from numba.core import callconv, cgutils, compiler, typing
 from numba.core.base import _load_global_helpers
 from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler_lock import global_compiler_lock
@@ -22,12 +22,12 @@ from numba.core.cpu import CPUContext
 from numba.core.environment import Environment
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.registry import cpu_target
-from numba.core.runtime import _nrt_python
+from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 
 from . import memory
 from .source import function_tree
 from .statements import FunctionCompiler
-from .values import NotCovered
+from .values import NotCovered, items_of
 from .wrapper import Wrapper, covers
 
 SETTINGS: Any = config      # Numba's own hints know only some of its attributes
@@ -123,8 +123,7 @@ def compile_text(text: str, function: Any, signature: tuple[Any, ...], options: 
     fndesc = _described(function, names, signature, None)
     module = context.create_module(fndesc.unique_name)
     with context.push_code_library(library):
-        compiled = _function(context, module, fndesc, tree, function.__globals__, function.__code__.co_filename,
-                             library)
+        compiled = _function(context, module, fndesc, tree, function)
         fndesc.restype = compiled.result
         environment = Environment.from_fndesc(fndesc)
         context.declare_env_global(module, context.get_env_name(fndesc))
@@ -145,9 +144,8 @@ def _described(function: Any, names: tuple[str, ...], signature: tuple[Any, ...]
         None, result, None, names, (), argtypes=signature)
 
 
-def _function(context: Any, module: Any, fndesc: Any, tree: Any, names: Mapping[str, Any], file: str,
-              library: Any) -> FunctionCompiler:
-    compiled = FunctionCompiler(context, module, fndesc, tree, names, file, library)
+def _function(context: Any, module: Any, fndesc: Any, tree: Any, function: Any) -> FunctionCompiler:
+    compiled = FunctionCompiler(context, module, fndesc, tree, function)
     context.convention.compiling = compiled
     compiled.compile()
     context.convention.compiling = None
@@ -157,7 +155,7 @@ def _function(context: Any, module: Any, fndesc: Any, tree: Any, names: Mapping[
 def _wrap(context: Any, module: Any, function: Any, fndesc: Any, environment: Any, library: Any) -> None:
     """The function for CPython: ours, or Numba's for types that ours does not know and for exceptions that Numba's own
     functions may raise."""
-    kinds = (*fndesc.argtypes, *(fndesc.restype if isinstance(fndesc.restype, types.BaseTuple) else [fndesc.restype]))
+    kinds = (*fndesc.argtypes, *items_of(fndesc.restype))
     if all(map(covers, kinds)) and not library._linking_libraries:
         Wrapper(context, module, function, fndesc, environment).write()
     else:

@@ -82,7 +82,7 @@ def cast(builder: Any, value: Number, to: Any) -> Number:
 
 
 def is_signed(kind: Any) -> bool:
-    return isinstance(kind, types.Integer) and bool(kind.signed)
+    return isinstance(kind, types.Integer) and bool(getattr(kind, "signed"))  # noqa: B009
 
 
 def arithmetic(builder: Any, op: ast.operator, left: Number, right: Number) -> Number | None:

@@ -9,7 +9,7 @@ memory where the function is left.  Every way out, an exception's too, releases 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from . import arrays, memory, values
 from .aliases import ARGUMENT, Aliases, loop_hints
 from .calls import Caller, type_of
 from .expressions import Expressions
-from .numbers import LLVM, cast, of_index
+from .numbers import LLVM, of_index
 from .source import Variables
 from .values import INT, TYPES, Array, Known, NotCovered, Number, Other, Value, array, number
 
@@ -57,13 +57,12 @@ class FunctionCompiler(Expressions):
     result: the type that it returns, once it has been compiled.
     """
 
-    def __init__(self, context: Any, module: Any, fndesc: Any, tree: ast.FunctionDef, names: Mapping[str, Any],
-                 file: str, library: Any) -> None:
+    def __init__(self, context: Any, module: Any, fndesc: Any, tree: ast.FunctionDef, function: Any) -> None:
         super().__init__()
         self.context = context
-        self.caller = Caller(context, library)
-        self.names = names
-        self.file = file
+        self.caller = Caller(context, function)
+        self.names = function.__globals__
+        self.file = function.__code__.co_filename
         self.tree = tree
         self.result: Any = None
         self.variables = Variables(tree)
@@ -110,9 +109,9 @@ class FunctionCompiler(Expressions):
 
     def _argument(self, kind: Any, raw: list[Any]) -> Value:
         if type(kind) is types.Array:
-            members = [raw.pop(0) for _ in range(5)]
-            shape = [raw.pop(0) for _ in range(kind.ndim)]
-            return Array(kind, *members, shape, [raw.pop(0) for _ in range(kind.ndim)], root=ARGUMENT)
+            meminfo, parent, nitems, itemsize, data = (raw.pop(0) for _ in range(5))
+            shape, strides = ([raw.pop(0) for _ in range(kind.ndim)] for _ in range(2))
+            return Array(kind, meminfo, parent, nitems, itemsize, data, shape, strides, root=ARGUMENT)
         if kind in (TYPES.complex64, TYPES.complex128):
             parts = [raw.pop(0), raw.pop(0)]
             struct: Any = ir.Constant(self.context.get_value_type(kind), ir.Undefined)
@@ -157,7 +156,7 @@ class FunctionCompiler(Expressions):
     def owned(self) -> list[Any]:
         """The references that the local variables and temporary values hold."""
         found = [value.meminfo for scope in self.scopes for value in scope]
-        return found + [value.meminfo for value in self.temporaries]
+        return found + [value.meminfo for value in (*self.outside, *self.temporaries)]
 
     def exit(self, code: Any) -> Any:
         """A block that releases what is owned here and returns the code."""
@@ -382,12 +381,14 @@ class FunctionCompiler(Expressions):
         if self.result is not None and kind != self.result:
             raise NotCovered("results of several types")
         self.result = kind
+        scopes = [list(scope) for scope in self.scopes]
         parts = [self._returned(item, part) for item, part in zip(items, kinds)]
         value = self.caller.packed(self.builder, kind, parts) if isinstance(found, values.Sequence) else parts[0]
         value = self.context.data_model_manager[kind].as_return(self.builder, value)
         self.builder.store(value, self.builder.bitcast(self.function.args[0], value.type.as_pointer()))
         self.release_temporaries()
         self.builder.branch(self.exit(callconv.RETCODE_OK))
+        self.scopes = scopes
 
     def _returned(self, value: Value, kind: Any) -> Any:
         """The value for the caller.  A local array goes to it with the variable's own reference."""
@@ -400,7 +401,7 @@ class FunctionCompiler(Expressions):
                 return arrays.to_struct(self.builder, self.context, value)
         return arrays.to_struct(self.builder, self.context, self._take(value))
 
-    # --- control flow --------------------------------------------------------------------------------------------------
+    # --- control flow ----------------------------------------------------------------------------------------------
 
     def _branch(self, stmt: ast.If) -> bool:
         test = self.truth(stmt.test)
@@ -481,6 +482,7 @@ class FunctionCompiler(Expressions):
             raise NotCovered("an else of a loop")
         test, body, after = (self.block(name) for name in ("while", "loop", "done"))
         self.builder.branch(test)
+        self.loops.append(_Loop(test, after, len(self.scopes)))
         self.builder.position_at_end(test)
         if isinstance(stmt.test, ast.Constant) and stmt.test.value is True:
             self.builder.branch(body)
@@ -488,7 +490,6 @@ class FunctionCompiler(Expressions):
             condition = self.truth(stmt.test)
             self.release_temporaries()
             self.builder.cbranch(condition, body, after)
-        self.loops.append(_Loop(test, after, len(self.scopes)))
         self.builder.position_at_end(body)
         if not self.scope(stmt.body):
             self.builder.branch(test)

@@ -76,6 +76,11 @@ FLOAT = TYPES.float64
 BOOL = TYPES.boolean
 
 
+def items_of(kind: Any) -> list[Any]:
+    """The types in a tuple type; of another one, itself."""
+    return list(kind) if isinstance(kind, TYPES.BaseTuple) else [kind]
+
+
 def number(value: Value) -> Number:
     if not isinstance(value, Number):
         raise NotCovered(f"a number is wanted where there is a {type(value).__name__}")

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import _dynfunc
+from numba import _dynfunc  # type: ignore[attr-defined]
 from numba.core import types
 from numba.np.numpy_support import as_dtype
 
 from ..kernels.kernel import Definition
 from . import memory
 from .numbers import FLOATS, LLVM
-from .values import TYPES, NotCovered
+from .values import TYPES, NotCovered, items_of
 
 _RAISE = """define internal void @gradsmith_raise(ptr %info) noinline optnone {
   call void @PyErr_Clear()
@@ -60,7 +60,7 @@ _MISMATCH = "can't unbox array from PyObject into native value.  The object mayb
 
 def covers(kind: Any) -> bool:
     """Whether arguments and results of the type are taken and made here."""
-    return type(kind) is types.Array and kind.dtype in _ELEMENTS or kind in LLVM
+    return (type(kind) is types.Array and kind.dtype in _ELEMENTS) or kind in LLVM
 
 
 _ELEMENTS = {*LLVM, TYPES.complex64, TYPES.complex128}
@@ -80,8 +80,7 @@ class Wrapper:
     def write(self) -> None:
         """NotCovered: a type that Numba's own wrapper is for."""
         kinds = list(self.fndesc.argtypes)
-        results = list(self.fndesc.restype) if isinstance(self.fndesc.restype, types.BaseTuple) else [
-            self.fndesc.restype]
+        results = items_of(self.fndesc.restype)
         if not all(map(covers, (*kinds, *results))):
             raise NotCovered("a wrapper for other types")
         name = self.fndesc.llvm_cpython_wrapper_name
@@ -182,9 +181,10 @@ class Wrapper:
         self.put(f"br label %failed{k}")
 
     def _exception(self, name: str) -> str:
+        """An exception class: Numba gives its symbol the address of the class itself."""
         if name not in self.module.globals:
-            _text(self.module, name, f"@{name} = external global ptr")
-        return self.let(f"load ptr, ptr @{name}")
+            _text(self.module, name, f"@{name} = external global i8")
+        return f"@{name}"
 
     def _take_scalar(self, k: int, kind: Any, object_: str) -> str:
         if kind in FLOATS:
