@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import re
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,10 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.numpy_support import from_dtype
 
-from . import numba_array  # noqa: F401  (tells Numba what an Array is)
+from . import (
+    cache,
+    numba_array,  # noqa: F401  (tells Numba what an Array is)
+)
 from .arguments import layout
 from .codegen.library import compile_text, register_symbols
 from .codegen.values import NotCovered
@@ -124,6 +129,36 @@ class PlainTable:
 
 
 Entry = EntryTable | PlainTable
+
+
+class ByTypes:
+    """The function of a generated module, compiled for whatever types it is called with."""
+
+    def __init__(self, text: str, name: str, reason: str) -> None:
+        self.text, self.name, self.reason = text, name, reason
+        self.table: Entry | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self.table is not None:
+            try:
+                return self.table(*args)
+            except Miss:
+                pass
+        return self._compiled(tuple(map(typeof, args)))(*args)
+
+    def _compiled(self, signature: tuple[types.Type, ...]) -> Entry:
+        entry = function_of(self.text, cache.load(self.text, self.name, self.reason, str(signature)))
+        made = compile_entry(entry, signature, self.text)
+        if isinstance(made, EntryTable):
+            if not isinstance(self.table, EntryTable):
+                self.table = EntryTable(entry.py_func)
+            self.table.put(made.overloads[signature])
+        return made
+
+
+def function_of(text: str, module: ModuleType) -> Any:
+    """The function that the module is about, the last of its text."""
+    return getattr(module, re.findall(r"^def (\w+)\(", text, re.MULTILINE)[-1])
 
 
 @functools.cache

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from numba import typeof
 from . import cache
 from .arguments import Described
 from .array import Array, as_array, captured
-from .compile import Entry, compile_entry, numba_type
+from .compile import Entry, compile_entry, function_of, numba_type
 from .log import logger
 from .overlap import same_arrays
 from .transpiler import pipeline
@@ -249,11 +247,6 @@ def _shared(fun: Any, traced: Trace, described: Described, source: str | None) -
         raise error("E127", "the same array is passed twice to a function that writes to it", None, kind=ValueError,
                     help="pass a copy of one of them")
     return again, same
-
-
-def function_of(text: str, module: ModuleType) -> Any:
-    """The function that the module is about, the last of its text."""
-    return getattr(module, re.findall(r"^def (\w+)\(", text, re.MULTILINE)[-1])
 
 
 def _doc(traced: Trace, name: str) -> str:

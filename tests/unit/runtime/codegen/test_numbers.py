@@ -9,7 +9,6 @@ import operator
 import numpy as np
 import pytest
 from llvmlite import ir
-from numba import types
 from numba.core.registry import cpu_target
 from numba.core.typing.templates import Signature
 from unit.runtime.codegen.two_ways import require_same
