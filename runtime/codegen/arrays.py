@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.np.numpy_support import as_dtype
 
 from ..kernels.kernel import Definition
 from .aliases import Aliases
@@ -146,7 +147,7 @@ def _allocator(module: Any, rank: int) -> Any:
 def new(calls: Any, builder: Any, context: Any, dtype: Any, sizes: Sequence[Number], clear: bool = False) -> Array:
     """A new C-contiguous array, zeros if `clear`.  `calls` raises: ValueError where the number of bytes does not fit
     in 64 bits, MemoryError where there is no memory."""
-    itemsize = WORD(context.get_abi_sizeof(context.get_data_type(dtype)))
+    itemsize = WORD(as_dtype(dtype).itemsize)
     shape = [cast(builder, size, INT).llvm for size in sizes]
     align = ir.IntType(32)(context.get_preferred_array_alignment(dtype))
     meminfo = builder.call(_allocator(builder.module, len(shape)), [itemsize, align, *shape])

@@ -14,6 +14,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin
+from numba.np.numpy_support import as_dtype
 
 from gradsmith.kernels.memory import keep_freed_memory
 
@@ -67,7 +68,7 @@ def new_array(context: Any, builder: Any, kind: types.Array, sizes: list[Any], f
     from numba.np.arrayobj import make_array, populate_array  # loaded by any compilation, not by importing Numba
 
     word = context.get_value_type(types.intp)
-    itemsize = ir.Constant(word, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    itemsize = ir.Constant(word, as_dtype(kind.dtype).itemsize)
     overflow = ir.Constant(ir.IntType(1), 0)
     strides: list[Any] = []
     total = itemsize

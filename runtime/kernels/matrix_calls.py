@@ -12,6 +12,7 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin
+from numba.np.numpy_support import as_dtype
 
 from gradsmith.kernels.factorisations import FACTOR_FLAGS, NOT_POSITIVE, NOT_SQUARE, SINGULAR
 from gradsmith.kernels.strided import INT, MISMATCH, POINTER, SIZE, Matrix, raise_on_failure, support_function
@@ -137,7 +138,7 @@ def matrix_of(context: Any, builder: IRBuilder, kind: types.Type, value: ir.Valu
     """An array of one or two dimensions, or a scalar that `value` points to."""
     if isinstance(kind, types.Array):
         return Matrix.of_array(context, builder, kind, value)
-    size = context.get_abi_sizeof(context.get_data_type(kind))
+    size = as_dtype(kind).itemsize
     return Matrix(builder.bitcast(value, POINTER), SIZE(1), SIZE(1), SIZE(size), SIZE(size), size)
 
 
@@ -162,7 +163,7 @@ def over_stack(
 def stack_of(context: Any, builder: IRBuilder, kind: types.Array, value: ir.Value) -> tuple[ir.Value, ir.Value, Matrix]:
     """How many there are, the stride from one to the next, and the first of the matrices, vectors or scalars."""
     array = context.make_array(kind)(context, builder, value)
-    itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    itemsize = as_dtype(kind.dtype).itemsize
     (length, *shape), (stride, *strides) = (
         cgutils.unpack_tuple(builder, part) for part in (array.shape, array.strides)
     )

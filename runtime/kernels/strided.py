@@ -12,6 +12,7 @@ from typing import Any
 from llvmlite import ir
 from llvmlite.ir import IRBuilder
 from numba.core import cgutils, types
+from numba.np.numpy_support import as_dtype
 
 from gradsmith.kernels.symbols import PREFIX
 
@@ -49,7 +50,7 @@ class Matrix:
     @classmethod
     def of_array(cls, context: Any, builder: IRBuilder, type_: types.Array, value: ir.Value) -> "Matrix":
         data, shape, strides = members_of(builder, type_, value)
-        itemsize = context.get_abi_sizeof(context.get_data_type(type_.dtype))
+        itemsize = as_dtype(type_.dtype).itemsize      # Numba would ask LLVM, which takes a millisecond
         columns, column_stride = (shape[1], strides[1]) if type_.ndim == 2 else (SIZE(1), SIZE(itemsize))
         return cls(builder.bitcast(data, POINTER), shape[0], columns, strides[0], column_stride, itemsize)
 
