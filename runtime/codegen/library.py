@@ -77,7 +77,7 @@ def _context() -> Any:
 
 TAG = "$direct"         # of the unique names of functions compiled here
 OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy"}
-TESTED = ((0, 68), (0, 68))
+TESTED = ((0, 63), (0, 68))
 
 
 def is_direct(fndesc: Any) -> bool:
