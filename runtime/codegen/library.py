@@ -27,8 +27,8 @@ from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 from . import memory
 from .source import function_tree
 from .statements import FunctionCompiler
-from .values import NotCovered, items_of
-from .wrapper import Wrapper, covers
+from .values import NotCovered
+from .wrapper import Wrapper, covers, covers_result
 
 SETTINGS: Any = config      # Numba's own hints know only some of its attributes
 
@@ -155,8 +155,7 @@ def _function(context: Any, module: Any, fndesc: Any, tree: Any, function: Any) 
 def _wrap(context: Any, module: Any, function: Any, fndesc: Any, environment: Any, library: Any) -> None:
     """The function for CPython: ours, or Numba's for types that ours does not know and for exceptions that Numba's own
     functions may raise."""
-    kinds = (*fndesc.argtypes, *items_of(fndesc.restype))
-    if all(map(covers, kinds)) and not library._linking_libraries:
+    if all(map(covers, fndesc.argtypes)) and covers_result(fndesc.restype) and not library._linking_libraries:
         Wrapper(context, module, function, fndesc, environment).write()
     else:
         PyCallWrapper(context, module, function, fndesc, environment, None, release_gil=True).build()

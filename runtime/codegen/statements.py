@@ -89,7 +89,7 @@ class FunctionCompiler(Expressions):
         self.scopes.append([])
         self._arguments()
         if not self.statements(self.tree.body):
-            raise NotCovered("a function that ends without a return")
+            self._return_nothing()
         self._finish(start)
         self.aliases.write()
         self._type_result()
@@ -372,7 +372,9 @@ class FunctionCompiler(Expressions):
     def _return(self, stmt: ast.Return) -> None:
         found = Known(None) if stmt.value is None else self.value(stmt.value)
         if isinstance(found, Known):
-            raise NotCovered("a return of no value")
+            if found.value is not None:
+                raise NotCovered(f"a return of {found.value}")
+            return self._return_nothing()
         items = found.items if isinstance(found, values.Sequence) else [found]
         if any(isinstance(item, values.Sequence) for item in items):
             raise NotCovered("a nested tuple as the result")
@@ -389,6 +391,15 @@ class FunctionCompiler(Expressions):
         self.release_temporaries()
         self.builder.branch(self.exit(callconv.RETCODE_OK))
         self.scopes = scopes
+
+    def _return_nothing(self) -> None:
+        if self.result not in (None, TYPES.none):
+            raise NotCovered("results of several types")
+        self.result = TYPES.none
+        self.release_temporaries()
+        self.builder.store(self.context.get_dummy_value(), self.builder.bitcast(
+            self.function.args[0], arrays.POINTER.as_pointer()))
+        self.builder.branch(self.exit(callconv.RETCODE_OK))
 
     def _returned(self, value: Value, kind: Any) -> Any:
         """The value for the caller.  A local array goes to it with the variable's own reference."""

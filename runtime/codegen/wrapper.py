@@ -50,7 +50,8 @@ _DECLARED = {
     "NRT_adapt_ndarray_to_python_acqref": "ptr (ptr, ptr, i32, i32, ptr)", "NRT_decref": "void (ptr)",
     "PyEval_SaveThread": "ptr ()", "PyEval_RestoreThread": "void (ptr)", "PyErr_SetString": "void (ptr, ptr)",
     "PyErr_Occurred": "ptr ()", "PyFloat_AsDouble": "double (ptr)", "PyFloat_FromDouble": "ptr (double)",
-    "PyNumber_Long": "ptr (ptr)", "Py_DecRef": "void (ptr)", "PyLong_AsLongLong": "i64 (ptr)",
+    "PyNumber_Long": "ptr (ptr)", "Py_DecRef": "void (ptr)", "Py_IncRef": "void (ptr)",
+    "PyLong_AsLongLong": "i64 (ptr)",
     "PyLong_AsUnsignedLongLong": "i64 (ptr)", "PyLong_FromLongLong": "ptr (i64)",
     "PyLong_FromUnsignedLongLong": "ptr (i64)", "PyObject_IsTrue": "i32 (ptr)", "PyBool_FromLong": "ptr (i64)",
     "PyTuple_New": "ptr (i64)", "PyTuple_SetItem": "i32 (ptr, i64, ptr)", "PyList_GetItem": "ptr (ptr, i64)",
@@ -61,6 +62,11 @@ _MISMATCH = "can't unbox array from PyObject into native value.  The object mayb
 def covers(kind: Any) -> bool:
     """Whether arguments and results of the type are taken and made here."""
     return (type(kind) is types.Array and kind.dtype in _ELEMENTS) or kind in LLVM
+
+
+def covers_result(kind: Any) -> bool:
+    """A tuple of such, or None, can be returned, too."""
+    return kind == TYPES.none or all(map(covers, items_of(kind)))
 
 
 _ELEMENTS = {*LLVM, TYPES.complex64, TYPES.complex128}
@@ -81,7 +87,7 @@ class Wrapper:
         """NotCovered: a type that Numba's own wrapper is for."""
         kinds = list(self.fndesc.argtypes)
         results = items_of(self.fndesc.restype)
-        if not all(map(covers, (*kinds, *results))):
+        if not all(map(covers, kinds)) or not covers_result(self.fndesc.restype):
             raise NotCovered("a wrapper for other types")
         name = self.fndesc.llvm_cpython_wrapper_name
         self.lines.append(f'define ptr @"{name}"(ptr %closure, ptr %args, ptr %names) noinline optnone {{')
@@ -255,6 +261,12 @@ class Wrapper:
     # --- results -------------------------------------------------------------------------------------------------
 
     def _box(self, results: Sequence[Any], struct: str) -> None:
+        if self.fndesc.restype == TYPES.none:
+            if "_Py_NoneStruct" not in self.module.globals:
+                _text(self.module, "_Py_NoneStruct", "@_Py_NoneStruct = external global i8")
+            self.call("Py_IncRef", "ptr @_Py_NoneStruct")
+            self.put("ret ptr @_Py_NoneStruct")
+            return
         environment = self.context.get_env_name(self.fndesc)
         holder = self.let(f'load ptr, ptr @"{environment}"')
         offset = _dynfunc._impl_info["offsetof_env_body"] + 8           # after the pointer to the globals

@@ -67,6 +67,18 @@ def f(x, n):
 """, "f", (X, 3), (X, 0), (X, 1))
 
 
+def test_functions_of_no_result():
+    require_same("""
+def f(x, n):
+    for i in range(n):
+        x[i] += 1.0
+    if n == 0:
+        return
+    y = x.copy()
+    x[0] = y[1]
+""", "f", (X, 3), (X, 0))
+
+
 def test_early_exits():
     require_same("""
 def f(x, k):
