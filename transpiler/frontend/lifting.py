@@ -24,7 +24,7 @@ from .arms import NUMBERED
 from .outside import keeping_nothing
 
 if TYPE_CHECKING:
-    from .recursion import Recursion
+    from .recursive_func import Recursion
 
 
 @dataclass(frozen=True)
