@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .array import Array
     from .cache import explain_cache
     from .checking import check
+    from .checkpoint import checkpoint
     from .placement import block_until_ready, device_get, device_put, devices
     from .transforms import (
         functional,
@@ -33,7 +34,7 @@ __version__ = "0.1.0"
 # Names are imported when they are first asked for: the command line, and modules that need the kernels alone, do not
 # wait for the rest.  See the end of this file for `import gradsmith` itself.
 _HOMES = {
-    "Array": "array", "explain_cache": "cache", "check": "checking",
+    "Array": "array", "explain_cache": "cache", "check": "checking", "checkpoint": "checkpoint",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
@@ -41,9 +42,9 @@ _HOMES = {
                     "transpiler.signature"),
 }
 _SUBMODULES = ("checking", "lax", "numpy", "random", "tree", "tree_util")
-__all__ = ["Array", "block_until_ready", "check", "device_get", "device_put", "devices", "explain_cache",
-           "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize",
-           "numpy", "random", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap"]
+__all__ = ["Array", "block_until_ready", "check", "checkpoint", "device_get", "device_put", "devices",
+           "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
+           "linearize", "numpy", "random", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap"]
 
 
 def __getattr__(name: str) -> Any:

@@ -80,6 +80,9 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
     builtin = find_builtin(callee)
     if builtin is not None:
         return _call_builtin(it, builtin, callee, args, kwargs)
+    native = getattr(callee, "__gradsmith_native__", None)
+    if native is not None and not isinstance(callee, type):
+        return native(it, *args, **kwargs)
     key = getattr(callee, "__gradsmith_spelling__", callee)
     if _spelling_of(key) is not None:
         return _call_library(it, key, args, kwargs)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import error
 from ..ir.build import Builder
 from ..ir.dims import symbols_of
-from ..ir.nodes import Block, Value, Var
+from ..ir.nodes import Block, Checkpoint, Value, Var
 from ..ir.types import Type
 from ..ir.walk import all_statements
 from ..ops.spelling import Weak
@@ -51,7 +51,8 @@ Place = tuple[int, Any]                # a cell's identity, and a key in it (Non
 
 @dataclass
 class Loop:
-    """A loop being made.  trips: what a `for` counts; test: of a `while`, gives its condition."""
+    """A loop being made.  trips: what a `for` counts; test: of a `while`, gives its condition.  checkpoint: what its
+    reverse mode is asked for."""
 
     it: Interpreter
     node: Any
@@ -59,6 +60,7 @@ class Loop:
     trips: Trips | None = None
     test: Callable[[], bool | Value] | None = None
     test_in_body: bool = False
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass

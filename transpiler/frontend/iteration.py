@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Iterator as PythonIterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from ..errors import error
 from ..ir import dims
 from ..ir.dims import DimExpr, is_dim
+from ..ir.nodes import Checkpoint
 from ..ops.base import RuleError
 from ..ops.spelling import python_type
 from .guards import Unify
@@ -78,6 +80,14 @@ class Sequence(Iterator):
 
     def held(self) -> tuple[Any, ...]:
         return self._held
+
+
+@dataclass(frozen=True)
+class Checkpointed:
+    """What a loop goes over, with a wish for its reverse mode."""
+
+    over: Any
+    wish: Checkpoint
 
 
 class DimRange:

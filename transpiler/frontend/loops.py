@@ -276,7 +276,7 @@ def _emit(loop: Loop, done: Pass, outer: Builder, carries: list[Var], inits: lis
         assert done.index is not None
         if not flags:
             outer.stmts.append(For(tuple(targets), done.index, lo, hi, const(step, I64), tuple(carries), tuple(inits),
-                                   Block(tuple(body.stmts), tuple(results)), False, outer.loc))
+                                   Block(tuple(body.stmts), tuple(results)), False, outer.loc, loop.checkpoint))
             return
         with resumed(body):
             following = ops.add(done.index, const(step, I64))

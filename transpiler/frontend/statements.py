@@ -38,7 +38,7 @@ from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, evaluate_test, load_name, make_closure
 from .growth import grow_lists, look_at_for, look_at_while, one_trip
 from .guards import Access
-from .iteration import ENDED, UNKNOWN, Iterator, iterate, lazily
+from .iteration import ENDED, UNKNOWN, Checkpointed, Iterator, iterate, lazily
 from .loops import (
     after_trip,
     rolled_or_unrolled,
@@ -330,6 +330,10 @@ def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
 def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     values = materialised(it, evaluate(it, node.iter, frame))
     it.at(frame.location(node.iter))
+    values, wish = (values.over, values.wish) if isinstance(values, Checkpointed) else (values, None)
+    if wish is not None and may_leave(node):
+        raise RuleError("a loop with checkpoints cannot be left by `break` or `return`", code="E110",
+                        kind=NotImplementedError, help="go on with an `if` around what is left out")
     trips = trips_of(it, values)
     if trips is None:
         return _unrolled(it, node, frame, lazily(it, values))
@@ -342,7 +346,7 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     def rolled() -> Outcome:
         if isinstance(values, Iterator):
             values.position = UNKNOWN
-        outcome = run_loop(Loop(it, node, frame, trips))
+        outcome = run_loop(Loop(it, node, frame, trips, checkpoint=wish))
         if isinstance(values, Iterator) and not may_leave(node):
             values.position = ENDED
         return outcome

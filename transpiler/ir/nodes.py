@@ -178,12 +178,25 @@ class If:
     loc: Location | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A wish that the reverse mode keeps the state of a loop at some iterations only and runs the rest again from there.
+
+    every: the number of iterations between; None: so that the memory is least.  memory: how many bytes may be kept.
+    """
+
+    every: int | None = None
+    memory: int | None = None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class For:
     """`carries` are the body's names for the carried values; `inits` their first values.
 
     parallel: iterations may run in any order; each carried array is only stored at places that no other
     iteration touches.  A carried scalar in a parallel loop is a sum.
+    segment: the loop has a part of the iterations of the loop that it stands in, whose next iteration goes on with its
+    index; the reverse mode runs it again rather than save anything of it.
     """
 
     targets: tuple[Var, ...]
@@ -196,6 +209,8 @@ class For:
     body: Block
     parallel: bool = False
     loc: Location | None = None
+    checkpoint: Checkpoint | None = None
+    segment: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -5,7 +5,8 @@
                | [targets "="] ( op "(" values ")" ["{" params "}"]
                                | "call" name "(" values ")" ["if" "read"]
                                | "if" value ":" block "else" ":" block
-                               | "for" bound "in" value ".." value "step" value [carries] ["parallel"] ":" block
+                               | "for" bound "in" value ".." value "step" value [carries] ["parallel"] ["segment"]
+                 ["checkpoint" "(" number ";" number ")"] ":" block
                                | "while" [carries] ":" "cond" ":" block "do" ":" block )
     targets   := bound ("," bound)* | "(" ")"
     bound     := name ":" type
@@ -20,7 +21,7 @@ from typing import Any
 from . import registry
 from .dims import DimExpr, floordiv, is_dim, maximum, minimum, symbol
 from .index import At, Item, New, Span
-from .nodes import Block, Call, Check, Const, For, Func, If, Let, Module, Stmt, Value, Var, While
+from .nodes import Block, Call, Check, Checkpoint, Const, For, Func, If, Let, Module, Stmt, Value, Var, While
 from .tokens import ParseError, Reader, Token
 from .types import BOOL, F64, I64, LONG, Type
 
@@ -216,8 +217,17 @@ class _Parser(Reader):
         step = self.value()
         carries, inits = self.carries()
         self.vars[index.name] = index
-        parallel = self.accept("parallel")
-        return For(targets, index, lo, hi, step, carries, inits, self.indented(), parallel)
+        parallel, segment = self.accept("parallel"), self.accept("segment")
+        checkpoint = self.checkpoint() if self.accept("checkpoint") else None
+        return For(targets, index, lo, hi, step, carries, inits, self.indented(), parallel, None, checkpoint, segment)
+
+    def checkpoint(self) -> Checkpoint:
+        self.expect("(")
+        every = int(self.number())
+        self.expect(";")
+        memory = int(self.number())
+        self.expect(")")
+        return Checkpoint(every or None, memory or None)
 
     def carries(self) -> tuple[tuple[Var, ...], tuple[Value, ...]]:
         if not self.accept("carry"):

@@ -101,8 +101,10 @@ class _Printer:
             case For():
                 lo, hi, step = map(self.bound_value, (stmt.lo, stmt.hi, stmt.step))
                 carry = f" {self.carries(stmt)}" if stmt.carries else ""
-                parallel = " parallel" if stmt.parallel else ""
-                yield f"{start}for {self.bound(stmt.index)} in {lo} .. {hi} step {step}{carry}{parallel}:{at}"
+                marks = " parallel" * stmt.parallel + " segment" * stmt.segment
+                if stmt.checkpoint is not None:
+                    marks += f" checkpoint({stmt.checkpoint.every or 0}; {stmt.checkpoint.memory or 0})"
+                yield f"{start}for {self.bound(stmt.index)} in {lo} .. {hi} step {step}{carry}{marks}:{at}"
                 yield from self.block(stmt.body, depth + 1)
             case While():
                 yield f"{start}while{' ' + self.carries(stmt) if stmt.carries else ''}:{at}"

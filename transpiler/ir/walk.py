@@ -170,8 +170,8 @@ class Copier:
                 inits = tuple(map(self.value, stmt.inits))
                 index, carries = self.bind(stmt.index), self.bind_all(stmt.carries)
                 body = self.block(stmt.body)
-                b.stmts.append(For(self.bind_all(stmt.targets), index, lo, hi, step, carries, inits, body,
-                                   stmt.parallel, stmt.loc))
+                b.stmts.append(replace(stmt, targets=self.bind_all(stmt.targets), index=index, lo=lo, hi=hi, step=step,
+                                       carries=carries, inits=inits, body=body))
             case While():
                 inits = tuple(map(self.value, stmt.inits))
                 carries = self.bind_all(stmt.carries)
@@ -282,8 +282,7 @@ def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
         case If():
             return If(stmt.targets, new[0], stmt.then, stmt.orelse, stmt.loc)
         case For():
-            return For(stmt.targets, stmt.index, new[0], new[1], new[2], stmt.carries, new[3:], stmt.body,
-                       stmt.parallel, stmt.loc)
+            return replace(stmt, lo=new[0], hi=new[1], step=new[2], inits=new[3:])
         case While():
             return While(stmt.targets, stmt.carries, new, stmt.cond, stmt.body, stmt.loc)
         case _:
@@ -298,8 +297,7 @@ def with_blocks(stmt: Stmt, new: Sequence[Block]) -> Stmt:
         case If():
             return If(stmt.targets, stmt.pred, new[0], new[1], stmt.loc)
         case For():
-            return For(stmt.targets, stmt.index, stmt.lo, stmt.hi, stmt.step, stmt.carries, stmt.inits, new[0],
-                       stmt.parallel, stmt.loc)
+            return replace(stmt, body=new[0])
         case While():
             return While(stmt.targets, stmt.carries, stmt.inits, new[0], new[1], stmt.loc)
         case Let() | Call() | Check():

@@ -119,7 +119,7 @@ def _lower_nested(stmt: Stmt, copier: Copier, private: bool, report: Report | No
                 index, carries = copier.bind(stmt.index), copier.bind_all(stmt.carries)
                 body = inner(stmt.body)
                 outer.stmts.append(For(copier.bind_all(stmt.targets), index, lo, hi, step, carries, inits, body,
-                                       stmt.parallel, stmt.loc))
+                                       stmt.parallel, stmt.loc, stmt.checkpoint, stmt.segment))
             case While():
                 inits = tuple(copier.value(v) for v in stmt.inits)
                 carries = copier.bind_all(stmt.carries)

@@ -87,9 +87,8 @@ def _without_unused_targets(stmt: Stmt, needed: set[object]) -> Stmt:
         if len(keep) == len(stmt.targets):
             return stmt
         body = Block(stmt.body.stmts, tuple(stmt.body.results[k] for k in keep))
-        return For(tuple(stmt.targets[k] for k in keep), stmt.index, stmt.lo, stmt.hi, stmt.step,
-                   tuple(stmt.carries[k] for k in keep), tuple(stmt.inits[k] for k in keep), body, stmt.parallel,
-                   stmt.loc)
+        return replace(stmt, targets=tuple(stmt.targets[k] for k in keep), carries=tuple(stmt.carries[k] for k in keep),
+                       inits=tuple(stmt.inits[k] for k in keep), body=body)
     return stmt
 
 

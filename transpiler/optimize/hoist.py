@@ -61,8 +61,7 @@ def _out_of(loop: For) -> tuple[list[Stmt], For]:
     if not moved:
         return [], loop
     body = Block(tuple(kept), loop.body.results)
-    return moved, For(loop.targets, loop.index, loop.lo, loop.hi, loop.step, loop.carries, loop.inits, body,
-                      loop.parallel, loop.loc)
+    return moved, replace(loop, body=body)
 
 
 def _may_move(let: Let) -> bool:

@@ -107,11 +107,9 @@ class Chains:
             for k in wrong:
                 del found[k]
         self.moves[stmt] = {k: first for k, (first, _) in found.items()}
-        for k, (_, link) in found.items():
+        for k, (first, link) in found.items():
             self._keep(link, stmt.targets[k])
-            for other in (stmt.carries[k], stmt.targets[k], stmt.inits[k]):
-                if isinstance(other, Var):
-                    self._join(link.versions[0], other)
+            self._join(stmt.targets[k], stmt.targets[first])
 
     def _branch(self, stmt: If) -> None:
         self.arms[stmt] = {}
@@ -125,17 +123,16 @@ class Chains:
                 continue
             links = [link if link is not None and len(link.versions) > 1 else None for link in ends]
             self.arms[stmt][k] = (starts[0], links[0], links[1])
-            self._join(starts[0], target)
             for link in links:
                 if link is not None:
                     self._keep(link, target)
 
     def _keep(self, link: Link, end: Var) -> None:
+        """Two arrays may begin as one value, which is copied then: what a link begins with outside joins nothing."""
         link.end = end
         for version in link.versions:
-            if self.scopes.of[version] is link.scope or version is link.versions[0]:
-                self._join(link.versions[0], version)
             if self.scopes.of[version] is link.scope:
+                self._join(end, version)
                 self.of[version] = link
 
     def _join(self, one: Var, other: Var) -> None:

@@ -15,7 +15,7 @@ with its index, else found by running the loops once for that alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
@@ -172,18 +172,38 @@ class ForwardSweep:
         with building() as b:
             self._state.update(zip(threads, carries, strict=True))
             self._counters.append(counter_of(stmt))
+            mine = [t for t in threads if t.path[-1] is stmt and t.before is None]
+            self._save(mine, None, stmt)
             for inner in stmt.body.stmts:
                 self._emit(inner, threads)
-            for thread in threads:
-                if thread.path[-1] is stmt and thread.before is None:
-                    self._state[thread] = thread.update(self._state[thread], self._counters)
+                self._save(mine, inner, stmt)
             self._counters.pop()
             results = tuple(self._state[t] for t in threads)
         targets = tuple(outer.var(v.type, t.name) for t, v in zip(threads, inits, strict=True))
-        outer.stmts.append(For((*stmt.targets, *targets), stmt.index, stmt.lo, stmt.hi, stmt.step,
-                               (*stmt.carries, *carries), (*stmt.inits, *inits),
-                               Block(tuple(b.stmts), (*stmt.body.results, *results)), False, stmt.loc))
+        outer.stmts.append(replace(stmt, targets=(*stmt.targets, *targets), carries=(*stmt.carries, *carries),
+                                   inits=(*stmt.inits, *inits), parallel=False,
+                                   body=Block(tuple(b.stmts), (*stmt.body.results, *results))))
         self._state.update(zip(threads, targets, strict=True))
+
+    def _save(self, threads: Sequence[Thread], made: Stmt | None, loop: For) -> None:
+        """Put what the statement has made on its tapes (None: what the iteration begins with), before it is written
+        over."""
+        scope = self.scopes.inside[(loop, 0)]
+        for thread in threads:
+            var = thread.saves
+            assert var is not None
+            at: Stmt | None = scope.defined[var] if var in scope.defined else self._branch_around(var, scope)
+            if at is made:
+                self._state[thread] = thread.update(self._state[thread], self._counters)
+
+    def _branch_around(self, var: Var, scope: Scope) -> Stmt:
+        """The statement of the scope in whose arms the variable is."""
+        inner = self.scopes.of[var]
+        while inner.parent is not scope:
+            assert inner.parent is not None
+            inner = inner.parent
+        assert inner.owner is not None
+        return inner.owner
 
     def _branch(self, stmt: If, threads: Sequence[Thread]) -> None:
         outer = current()

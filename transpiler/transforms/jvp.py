@@ -13,6 +13,7 @@ Branches and loops give and carry the tangents of what they give and carry.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from ..ir.build import Names, building, const, current, located
@@ -121,6 +122,6 @@ class _Forward:
         tangents = tuple(current().var(stmt.targets[k].type, f"t_{stmt.targets[k].name}") for k in moving)
         targets, carries = (*stmt.targets, *tangents), (*stmt.carries, *carried)
         current().stmts.append(
-            For(targets, stmt.index, stmt.lo, stmt.hi, stmt.step, carries, inits, body, stmt.parallel, stmt.loc)
+            replace(stmt, targets=targets, carries=carries, inits=inits, body=body)
             if isinstance(stmt, For) else While(targets, carries, inits, stmt.cond, body, stmt.loc))
         self._note(stmt.targets, moving, tangents)

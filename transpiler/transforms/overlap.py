@@ -123,8 +123,11 @@ class Places:
             first, last = self.dim(low), self.dim(high)
             first, last = (first, last - 1) if outer.step.value > 0 else (first + 1, last)
             most = substitute(most, {name: last if sign > 0 else first})
-        shared = isinstance(most, int) or all(self._is_shared(atom) for monomial, _ in most.terms for atom in monomial)
-        return most if shared else None
+        return most if self.is_shared(most) else None
+
+    def is_shared(self, dim: Any) -> bool:
+        """Whether the dimension has the same value everywhere in the func."""
+        return isinstance(dim, int) or all(self._is_shared(atom) for monomial, _ in dim.terms for atom in monomial)
 
     def clash(self, read: Access, block: Scope, after: int, write: Access) -> Clash:
         """Whether a write may change what was read, where the read is made again when the reverse sweep begins with
@@ -155,8 +158,10 @@ class Places:
             name = later.index.name
             if not isinstance(later.step, Const):
                 return True
-            sign = 1 if later.step.value > 0 else -1
-            at_least_zero.append({f"write {name}": sign, f"read {name}": -sign, "": -1})
+            at_least_zero.append(_after(name, later.step.value))
+            inner = self._segment_of(later, read, write)
+            if inner is not None and isinstance(inner.step, Const):
+                at_least_zero.append(_after(inner.index.name, inner.step.value))
         if read.axes is not None and write.axes is not None:
             for k, (a, b) in enumerate(zip(read.axes, write.axes, strict=True)):
                 places = []
@@ -175,6 +180,13 @@ class Places:
                     size = self._sizes[name]
                     at_least_zero.append({name: 1, "": -size})
         return may_hold(at_least_zero, zero)
+
+    @staticmethod
+    def _segment_of(loop: For, read: Access, write: Access) -> For | None:
+        """The segment inside of the loop that both stand in: its index goes on from one iteration to the next."""
+        both = [a for a, b in zip(read.scope.loops(), write.scope.loops(), strict=False) if a is b]
+        inner = both[both.index(loop) + 1:] if loop in both else []
+        return inner[0] if inner and inner[0].segment else None
 
     def _bounds(self, loop: For, side: str, rows: list[Row]) -> None:
         """The index is between the loop's bounds, as far as these are linear."""
@@ -212,8 +224,7 @@ class Places:
             var = self._names.get(atom.name)
             return var is None or self.scopes.of[var] is self.scopes.root
         assert isinstance(atom, DimCall)
-        return all(self._is_shared(inner) for arg in atom.args if not isinstance(arg, int)
-                   for monomial, _ in arg.terms for inner in monomial)
+        return all(map(self.is_shared, atom.args))
 
 
 def _direction(dim: Any, name: str) -> int:
@@ -236,6 +247,12 @@ def _direction(dim: Any, name: str) -> int:
             sign = parts.pop()
         signs.add(sign if coefficient > 0 else -sign)
     return signs.pop() if len(signs) == 1 else 0
+
+
+def _after(name: str, step: int) -> Row:
+    """The write's index comes after the read's."""
+    sign = 1 if step > 0 else -1
+    return {f"write {name}": sign, f"read {name}": -sign, "": -1}
 
 
 def _parts(dim: Any, kind: str) -> list[Any]:

@@ -188,9 +188,9 @@ class _Choice:
         if not let.op.is_pure or (let.op.lowering in (Lowering.KERNEL, Lowering.EXPAND, Lowering.SCATTER) and let.args):
             return False
         scope = self.scopes.of[let.targets[0]]
-        home = next((s.owner for s in scope.around() if isinstance(s.owner, For)), None)
-        whole = home is None or not self._can_run_again(home)      # else the part is saved as the loop runs again
-        if not self._read_sources([let], scope, let, maker, whole):
+        home = next((s for s in scope.around() if s.is_loop), None)
+        rerun = home is not None and isinstance(home.owner, For) and self._can_run_again(home.owner)
+        if not self._read_sources([let], scope, let, maker, home if rerun else None):
             return False
         self._price(maker, self._work(let) * self._trips(self.scopes.of[let.targets[0]]) / WORK)
         return True
@@ -198,11 +198,11 @@ class _Choice:
     def _make_by_statement(self, stmt: If | For, scope: Scope, maker: Any) -> bool:
         """Running a branch or loop again with all that it reads of the outside; checks have passed already."""
         inner = [s for block in blocks(stmt) for s in all_statements(block) if not isinstance(s, Check)]
-        if any(not isinstance(s, (Let, If, For)) or (isinstance(s, Let) and not s.op.is_pure) for s in inner):
+        if any(isinstance(s, Let) and not s.op.is_pure for s in inner):
             return False
         if not self._read_sources([stmt, *inner], scope, stmt, maker):
             return False
-        work = sum(self._work(s) * self._trips(self.scopes.of[s.targets[0]]) for s in inner if isinstance(s, Let))
+        work = sum(self._work(s) * self._trips(self._scope_of(s, scope)) for s in inner if isinstance(s, Let))
         self._price(maker, work / WORK)
         return True
 
@@ -220,17 +220,21 @@ class _Choice:
         """Whether an inner loop can be run in each reverse iteration of the one around."""
         if loop not in self._runs:
             scope = self.scopes.inside[(loop, 0)].parent
-            self._runs[loop] = False                # while it is being found out
+            self._runs[loop] = True                 # for those who ask while it is being found out
             self._runs[loop] = scope is not None and bool(scope.loops()) and self._make_by_statement(
                 loop, scope, ("run", loop))
+            if not self._runs[loop]:
+                self._price(("run", loop), INFINITE)
         return self._runs[loop]
 
     # --- what is read -----------------------------------------------------------------------------------------
 
-    def _read_sources(self, stmts: Sequence[Stmt], block: Scope, top: Stmt, maker: Any, whole: bool = True) -> bool:
+    def _read_sources(self, stmts: Sequence[Stmt], block: Scope, top: Stmt, maker: Any, home: Scope | None = None) -> bool:
         """Require all that the statements read of the outside, when they run again as the reverse sweep enters `block`
-        (whose statement `top` they are or are in).  False where an array has changed inside of the block since; unless
-        `top` itself reads it and `whole` allows to ask for all of it."""
+        (whose statement `top` they are or are in).  An array that has changed inside of the block since must be there
+        as it was; False where it is another one in each iteration of `home`, which better runs again and saves the
+        part.
+        """
         made = {t for s in stmts for t in (*s.targets, *bound_inside(s))}
         plain: list[Value] = []
         undo: list[Let] = []
@@ -243,14 +247,14 @@ class _Choice:
                 if value not in self.chains.of:
                     plain.append(value)
                     continue
-                is_load = isinstance(stmt, Let) and stmt.op.access == "load" and k == 0
+                is_load = isinstance(stmt, Let) and stmt.op.access == "load" and k == 0 and stmt.targets[0] in self.scopes.of
                 access = self.places.of(stmt) if is_load and isinstance(stmt, Let) else Access(
-                    self._scope_of(stmt), self.places.number[stmt])
+                    self._scope_of(stmt, block), self.places.number[stmt])
                 clashes = self._clashes(value, access, block, self.places.number[top])
                 if clashes is not None:
                     undo += clashes
                     plain += self.chains.ends(value)
-                elif stmt is not top or not whole:
+                elif home is not None and home in self.scopes.of[value].around():
                     return False
                 else:
                     plain.append(value)                 # the array itself, as it was
@@ -270,12 +274,12 @@ class _Choice:
                 self._requires(node, [self.names[s] for s in sorted(sizes_used(write)) if s in self.names])
             self.network.edge(node, maker, INFINITE)
 
-    def _scope_of(self, stmt: Stmt) -> Scope:
+    def _scope_of(self, stmt: Stmt, around: Scope) -> Scope:
+        """The block of a statement; that around a While, which has none, for what is inside of it."""
         if stmt.targets:
-            return self.scopes.of[stmt.targets[0]]
-        parent = self.scopes.inside[(stmt, 0)].parent
-        assert parent is not None
-        return parent
+            return self.scopes.of.get(stmt.targets[0], around)
+        parent = self.scopes.inside[(stmt, 0)].parent if (stmt, 0) in self.scopes.inside else None
+        return around if parent is None else parent
 
     def _clashes(self, version: Var, access: Access, block: Scope, after: int) -> list[Let] | None:
         """The writes that must be undone before the read; None where that would be too late, or where the version was
@@ -299,6 +303,8 @@ class _Choice:
         scope = self.scopes.of[var]
         price = self._bytes(var) * self._trips(scope)
         loops = scope.loops()
+        if any(loop.segment for loop in loops):
+            return FORBIDDEN * TYPICAL
         if any(not self._is_root(s) for d in var.type.shape for s in symbols_of(d)):
             return FORBIDDEN * TYPICAL
         if any(not self._is_even(loop, loops) for loop in loops):

@@ -18,6 +18,7 @@ the forward sweep saves them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..ir.build import Builder, Names, building, const
 from ..ir.nodes import Block, For, Func, If, Let, Value, Var, While
@@ -32,9 +33,11 @@ from .chains import Chains, keep_overwritten
 from .common import name_like
 from .counted import count_trips, counting_pairs
 from .forward_sweep import ForwardSweep
+from .overlap import Places
 from .residuals import Residuals, choose_residuals
 from .reverse_sweep import ReverseSweep, known_zeros
 from .scopes import Scopes
+from .segments import bytes_per_iteration, in_segments
 
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
@@ -53,14 +56,14 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     counted = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
-    nested = any(isinstance(s, (If, For)) for s in func.body.stmts)
-    overwritten: dict[Let, Var] = {}
-    if nested:
-        func, overwritten = keep_overwritten(func)
-    scopes = Scopes(func)
-    chains = Chains(func, scopes)
-    needed = _needed(func, wrt, active, scopes, cotangents, given) if nested else set()
-    residuals = choose_residuals(scopes, chains, overwritten, needed) if needed else Residuals()
+    seen = _analysed(func, wrt, active, cotangents, given)
+    wishes = [s for s in all_statements(seen.func.body) if isinstance(s, For) and s.checkpoint is not None]
+    if wishes:
+        places = Places(seen.scopes)
+        func = in_segments(seen.func, {s: bytes_per_iteration(s, seen.residuals, places) for s in wishes})
+        active = active_variables(func, wrt)
+        seen = _analysed(func, wrt, active, cotangents, given)
+    func, scopes, chains, residuals = seen.func, seen.scopes, seen.chains, seen.residuals
     with building(Names(used_names(func))) as b:
         forward = ForwardSweep(scopes, residuals, counting_pairs(func))
         for stmt in func.body.stmts:
@@ -100,6 +103,29 @@ def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Seq
             bar = adjoints.take(param)
             bars.append(const(0, param.type) if bar is None else name_like(bar, "d_", param))
     return extra, bars
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """A func, with loads of what is overwritten, and what its reverse sweep needs."""
+
+    func: Func
+    scopes: Scopes
+    chains: Chains
+    residuals: Residuals
+
+
+def _analysed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
+              given: Sequence[bool] | None) -> Analysed:
+    nested = any(isinstance(s, (If, For)) for s in func.body.stmts)
+    overwritten: dict[Let, Var] = {}
+    if nested:
+        func, overwritten = keep_overwritten(func)
+    scopes = Scopes(func)
+    chains = Chains(func, scopes)
+    needed = _needed(func, wrt, active, scopes, cotangents, given) if nested else set()
+    return Analysed(func, scopes, chains,
+                    choose_residuals(scopes, chains, overwritten, needed) if needed else Residuals())
 
 
 def _needed(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,

@@ -1,0 +1,101 @@
+"""Loops of which the reverse mode keeps only some states: parts of the iterations, run again from the state before.
+
+    before                                        after
+    x = for i in 0 .. n carry (v = x0)            parts = ceil(n / k)
+        checkpoint:                               x = for s in 0 .. parts carry (v = x0):
+      yield f(v)                                    v_2 = for i in s * k .. min(s * k + k, n) carry (v_1 = v) segment:
+                                                      yield f(v_1)
+                                                    yield v_2
+
+The reverse mode saves the states between segments and, of one segment at a time, what each iteration needs
+(`residuals`).  With states of c bytes and p bytes for each iteration that is c n / k + p k, least for k = sqrt(c n / p), where it is
+2 sqrt(c n p).
+
+Source: A. Griewank and A. Walther, "Evaluating Derivatives", 2nd ed., SIAM 2008, section 12.2 (multistage schedules).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from ..ir.build import Names, building, check, const, current, int_const, size_value
+from ..ir.dims import product
+from ..ir.nodes import Block, Const, For, Func, Value
+from ..ir.types import F64, I64
+from ..ir.walk import blocks, used_names, with_blocks
+from .forward_sweep import trip_count
+from .overlap import Places
+from .residuals import Residuals
+
+
+def bytes_per_iteration(loop: For, residuals: Residuals, places: Places) -> Any:
+    """What would be saved of an iteration if everything were, as a dimension; sizes that change are left out."""
+    total: Any = 0
+    for scope, found in residuals.saved.items():
+        loops = scope.loops()
+        if loop not in loops:
+            continue
+        trips = [places.most_trips(inner) for inner in loops[loops.index(loop) + 1:]]
+        for var in found:
+            size = product(var.type.shape)
+            if var not in residuals.own and None not in trips and places.is_shared(size):
+                total = total + size * product(trips) * np.dtype(var.type.dtype).itemsize
+    return total
+
+
+def in_segments(func: Func, needs: Mapping[For, Any]) -> Func:
+    """The func with each loop of `needs` in segments.  needs: the bytes that an iteration needs, as a dimension."""
+
+    def visit(block: Block) -> Block:
+        with building() as b:
+            for stmt in block.stmts:
+                inner = blocks(stmt)
+                changed = with_blocks(stmt, [visit(block) for block in inner]) if inner else stmt
+                if isinstance(stmt, For) and stmt in needs and isinstance(changed, For):
+                    _emit(changed, needs[stmt])
+                else:
+                    b.stmts.append(changed)
+        return Block(tuple(b.stmts), block.results)
+
+    with building(Names(used_names(func))):
+        return replace(func, body=visit(func.body))
+
+
+def _emit(loop: For, need: Any) -> None:
+    outer = current()
+    trips = trip_count(loop.lo, loop.hi, loop.step)
+    length = _length(loop, trips, need)
+    parts = ops.floor_divide(trips + length - 1, length)
+    part = outer.var(I64, "part")
+    carries, ends = (tuple(outer.var(c.type, c.name) for c in loop.carries) for _ in range(2))
+    with building() as b:
+        begin = loop.lo + part * length * loop.step
+        end = begin + length * loop.step
+        nearer = ops.maximum if isinstance(loop.step, Const) and loop.step.value < 0 else ops.minimum
+        b.stmts.append(replace(loop, targets=ends, lo=begin, hi=nearer(end, loop.hi), inits=carries, checkpoint=None,
+                               segment=True))
+    outer.stmts.append(For(loop.targets, part, int_const(0), parts, int_const(1), carries, loop.inits,
+                           Block(tuple(b.stmts), ends), False, loop.loc))
+
+
+def _length(loop: For, trips: Value, need: Any) -> Value:
+    """The iterations of a segment, at least 1."""
+    wish = loop.checkpoint
+    assert wish is not None
+    if wish.every is not None:
+        return int_const(wish.every)
+    state: Any = sum(product(c.type.shape) * np.dtype(c.type.dtype).itemsize for c in loop.carries)
+    c, p = size_value(state), size_value(need)
+    ratio = ops.convert(c, dtype="float64") / ops.maximum(ops.convert(p, dtype="float64"), const(1.0, F64))
+    least = ops.ceil(ops.sqrt(ops.convert(trips, dtype="float64") * ratio))
+    length = ops.maximum(ops.convert(least, dtype="int64"), int_const(1))
+    if wish.memory is not None:
+        kept = ops.floor_divide(trips + length - 1, length) * c + ops.minimum(length, trips) * p
+        check(kept <= wish.memory, "MemoryError", f"checkpoint: the loop needs more than {wish.memory} bytes, even "
+              "with its state kept at the best distance")
+    return length
