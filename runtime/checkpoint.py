@@ -20,8 +20,9 @@ def checkpoint(over: Iterable[Any], *, every: int | None = None, memory: float |
             u = step(u)
 
     every: the number of iterations between states that are kept, from which the others are computed once more in the
-    reverse sweep.  Without it the distance is the one that takes the least memory, 2 sqrt(c n p) bytes for n iterations,
-    states of c bytes and p bytes that an iteration's derivative needs: about the square root of what is kept otherwise.
+    reverse sweep.  Without it the distance is the one that takes the least memory, 2 sqrt(c n p) bytes for n
+    iterations, states of c bytes and p bytes that an iteration's derivative needs: about the square root of what is
+    kept otherwise.
     memory: the most bytes that may be kept; MemoryError when the loop runs, where that is not enough.
 
     Raises: ValueError where `every` or `memory` is less than 1.

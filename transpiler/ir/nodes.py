@@ -180,7 +180,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A wish that the reverse mode keeps the state of a loop at some iterations only and runs the rest again from there.
+    """A wish that the reverse mode keeps the state of a loop at some iterations only and runs the rest again.
 
     every: the number of iterations between; None: so that the memory is least.  memory: how many bytes may be kept.
     """

@@ -49,6 +49,7 @@ class Chains:
         self.moves: dict[For, dict[int, int]] = {}
         self.arms: dict[If, dict[int, tuple[Var, Link | None, Link | None]]] = {}
         self._parent: dict[Var, Var] = {}
+        self._beginning: dict[tuple[Scope, Var], list[Link]] = {}      # of arms, by the version from around
         self._visit(func.body.stmts)
 
     def group(self, version: Var) -> Var:
@@ -68,9 +69,11 @@ class Chains:
         """The targets of the anchor that the version's memory may end as."""
         return [t for t in self.anchor(version).targets if t.type.shape and self.group(t) is self.group(version)]
 
-    def next_writer(self, version: Var) -> Stmt | None:
-        """The statement of the version's block that writes over it; who reads it afterwards reads what is gone."""
-        link = self.of[version]
+    def next_writer(self, version: Var, reader: Scope) -> Stmt | None:
+        """The statement that writes over the version, as its reader sees it: of the version's block, or of an arm around
+        the reader.  Who reads it afterwards reads what is gone."""
+        link = next((arm for scope in reader.around() for arm in self._beginning.get((scope, version), ())),
+                    self.of[version])
         at = link.versions.index(version) + 1
         return link.scope.defined[link.versions[at]] if at < len(link.versions) else None
 
@@ -126,6 +129,7 @@ class Chains:
             for link in links:
                 if link is not None:
                     self._keep(link, target)
+                    self._beginning.setdefault((link.scope, link.versions[0]), []).append(link)
 
     def _keep(self, link: Link, end: Var) -> None:
         """Two arrays may begin as one value, which is copied then: what a link begins with outside joins nothing."""

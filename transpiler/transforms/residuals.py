@@ -229,11 +229,12 @@ class _Choice:
 
     # --- what is read -----------------------------------------------------------------------------------------
 
-    def _read_sources(self, stmts: Sequence[Stmt], block: Scope, top: Stmt, maker: Any, home: Scope | None = None) -> bool:
+    def _read_sources(self, stmts: Sequence[Stmt], block: Scope, top: Stmt, maker: Any,
+                      home: Scope | None = None) -> bool:
         """Require all that the statements read of the outside, when they run again as the reverse sweep enters `block`
         (whose statement `top` they are or are in).  An array that has changed inside of the block since must be there
         as it was; False where it is another one in each iteration of `home`, which better runs again and saves the
-        part.
+        part, if that is much smaller.
         """
         made = {t for s in stmts for t in (*s.targets, *bound_inside(s))}
         plain: list[Value] = []
@@ -247,14 +248,15 @@ class _Choice:
                 if value not in self.chains.of:
                     plain.append(value)
                     continue
-                is_load = isinstance(stmt, Let) and stmt.op.access == "load" and k == 0 and stmt.targets[0] in self.scopes.of
-                access = self.places.of(stmt) if is_load and isinstance(stmt, Let) else Access(
-                    self._scope_of(stmt, block), self.places.number[stmt])
+                access = Access(self._scope_of(stmt, block), self.places.number[stmt])
+                if isinstance(stmt, Let) and stmt.op.access == "load" and k == 0 and stmt.target in self.scopes.of:
+                    access = self.places.of(stmt)
                 clashes = self._clashes(value, access, block, self.places.number[top])
                 if clashes is not None:
                     undo += clashes
                     plain += self.chains.ends(value)
-                elif home is not None and home in self.scopes.of[value].around():
+                elif home is not None and home in self.scopes.of[value].around() and (
+                        self._elements(value) > 2 * self._elements(top.targets[0])):
                     return False
                 else:
                     plain.append(value)                 # the array itself, as it was
@@ -285,7 +287,7 @@ class _Choice:
         """The writes that must be undone before the read; None where that would be too late, or where the version was
         read from a copy, since it had been written over."""
         found = []
-        writer = self.chains.next_writer(version)
+        writer = self.chains.next_writer(version, access.scope)
         if writer is not None and access.number >= self.places.number[writer]:
             return None
         key = (self.chains.anchor(version), self.chains.group(version))

@@ -13,7 +13,7 @@ and gives the adjoints of what it reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from .. import ops
 from ..ir.build import building, const, current, for_loop, int_const, located
@@ -242,8 +242,11 @@ class ReverseSweep:
             if version in self.chains.of and version not in self._pinned:
                 self.copier.values[version] = memory
 
+    def _link_of(self, version: Var) -> Link | None:
+        return self.chains.of.get(version) if self.chains is not None else None
+
     def _memory_of(self, version: Var) -> Value:
-        link = self.chains.of.get(version) if self.chains is not None else None
+        link = self._link_of(version)
         return self.copier.value(version) if link is None or link not in self._memory else self._memory[link]
 
     def _links(self, stmt: For) -> dict[int, tuple[int, Link]]:
@@ -268,6 +271,13 @@ class ReverseSweep:
             found.append(const(0, self.copier.type(var.type)) if total is None else total)
         return found
 
+    def _kept(self) -> tuple[dict[Var, Value], dict[str, Any], dict[Link, Value]]:
+        """What is known here, to go back to it after a block."""
+        return dict(self.copier.values), dict(self.copier.sizes), dict(self._memory)
+
+    def _restore(self, kept: tuple[dict[Var, Value], dict[str, Any], dict[Link, Value]]) -> None:
+        self.copier.values, self.copier.sizes, self._memory = kept
+
     # --- branches ----------------------------------------------------------------------------------------------
 
     def _branch(self, stmt: If, adjoints: Adjoints) -> None:
@@ -278,7 +288,7 @@ class ReverseSweep:
         written = parts if stmt in self._undoing else {}
         arms = []
         for arm, block in enumerate((stmt.then, stmt.orelse)):
-            kept, sizes = dict(self.copier.values), dict(self.copier.sizes)
+            kept = self._kept()
             with building() as b:
                 for k, (_, *links) in parts.items():
                     self._show(links[arm], self._memory_of(stmt.targets[k]))
@@ -297,7 +307,7 @@ class ReverseSweep:
                 befores = [self._memory_of(target) if link is None else self._memory[link] for target, link in ends]
             arms.append(Block(tuple(b.stmts), (*(t if bar is None else bar
                                                  for bar, t in zip(bars, totals, strict=True)), *befores)))
-            self.copier.values, self.copier.sizes = kept, sizes
+            self._restore(kept)
         hints = [*(f"d_{v.name}" for v in outer), *(stmt.targets[k].name for k in written)]
         if not hints:
             return
@@ -305,9 +315,8 @@ class ReverseSweep:
         current().stmts.append(If(targets, self.copier.value(stmt.pred), arms[0], arms[1], stmt.loc))
         for var, target in zip(outer, targets, strict=False):
             adjoints.add(var, target, Zeros.MASKED)
-        for (start, *_), target in zip(written.values(), targets[len(outer):], strict=True):
-            if self.chains is not None:
-                self._show(self.chains.of.get(start), target)
+        for k, before in zip(written, targets[len(outer):], strict=True):
+            self._show(self._link_of(stmt.targets[k]), before)
 
     # --- loops -------------------------------------------------------------------------------------------------
 
@@ -330,7 +339,7 @@ class ReverseSweep:
                 self._show(link, self._memory_of(stmt.targets[k]))
 
         def body(index: Value, *carried: Value) -> list[Value]:
-            kept, sizes = dict(self.copier.values), dict(self.copier.sizes)
+            kept = self._kept()
             for k, memory in zip(arrays, carried[len(carried) - len(arrays):], strict=True):
                 self._show(links[k][1], memory)
             carried = carried[:len(carried) - len(arrays)]
@@ -350,7 +359,7 @@ class ReverseSweep:
             sums = [own.take(var) for var in outer]
             memories = [self._memory_of(stmt.carries[k]) for k in arrays]
             self.counters.pop()
-            self.copier.values, self.copier.sizes = kept, sizes
+            self._restore(kept)
             zero = [const(0, c.type) for c in carried]
             return [*(z if bar is None else bar for bar, z in zip([*bars, *sums], zero, strict=True)), *memories]
 
@@ -359,9 +368,7 @@ class ReverseSweep:
         memory = [self._memory_of(stmt.targets[k]) for k in arrays]
         ends = for_loop(first, last, [*starts, *totals, *memory], body, step=back, index=stmt.index.name, hints=hints)
         for k, value in zip(arrays, ends[len(moving) + len(outer):], strict=True):
-            init = stmt.inits[k]
-            if self.chains is not None and isinstance(init, Var):
-                self._show(self.chains.of.get(init), value)
+            self._show(self._link_of(stmt.targets[k]), value)
         for k, ct in zip(moving, ends, strict=False):
             init = stmt.inits[k]
             if isinstance(init, Var) and init in self.active:

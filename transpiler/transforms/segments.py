@@ -8,8 +8,8 @@
                                                     yield v_2
 
 The reverse mode saves the states between segments and, of one segment at a time, what each iteration needs
-(`residuals`).  With states of c bytes and p bytes for each iteration that is c n / k + p k, least for k = sqrt(c n / p), where it is
-2 sqrt(c n p).
+(`residuals`).  With states of c bytes and p bytes for each iteration that is c n / k + p k, least for
+k = sqrt(c n / p), where it is 2 sqrt(c n p).
 
 Source: A. Griewank and A. Walther, "Evaluating Derivatives", 2nd ed., SIAM 2008, section 12.2 (multistage schedules).
 """
