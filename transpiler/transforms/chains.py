@@ -70,8 +70,8 @@ class Chains:
         return [t for t in self.anchor(version).targets if t.type.shape and self.group(t) is self.group(version)]
 
     def next_writer(self, version: Var, reader: Scope) -> Stmt | None:
-        """The statement that writes over the version, as its reader sees it: of the version's block, or of an arm around
-        the reader.  Who reads it afterwards reads what is gone."""
+        """The statement that writes over the version, as its reader sees it: of the version's block, or of an arm
+        around the reader.  Who reads it afterwards reads what is gone."""
         link = next((arm for scope in reader.around() for arm in self._beginning.get((scope, version), ())),
                     self.of[version])
         at = link.versions.index(version) + 1

@@ -202,8 +202,58 @@ def table(u, k):
     return np.sum(y * y)
 
 
+def in_arms(u, k):
+    y = u * 1.0
+    for i in range(k % 4):
+        if y[i] > -9.0:
+            if k > 0:
+                y[i] *= y[i + 1]
+            y[0] *= y[i] * y[1]
+    if k < 9:
+        y[1] *= y[0]
+    return np.sum(np.sin(y))
+
+
+def array_of_a_trip(u, k):
+    s = 0.0
+    for i in range(k % 5):
+        y = u * u[i]
+        if k > 0:
+            y[1] *= y[0]
+            y[i] *= y[1]
+        s += np.sum(np.sin(y))
+    return s
+
+
+def checkpointed(u, k):
+    u = u.copy()
+    v = u.copy()
+    n = u.shape[0]
+    for t in gs.checkpoint(range(2, k + 2), memory=1e6):
+        for i in range(1, n - 1):
+            v[i] = np.sin(u[i - 1] * u[i + 1]) + t * 0.1 * u[i] ** 2
+        for i in range(1, n - 1):
+            u[i] = v[i]
+    return np.sum(u * u)
+
+
+def checkpointed_slices(u, k):
+    u = u.copy()
+    for _ in gs.checkpoint(range(k), every=3):
+        u[1:-1] = u[1:-1] - 0.1 * u[1:-1] * (u[2:] - u[:-2])
+    return np.sum(u * u)
+
+
+def checkpointed_number(u, k):
+    x = u[0]
+    for t in gs.checkpoint(range(k, 0, -1)):
+        x = 3.2 * x * (1 - x) + 0.01 * t
+    return x * x
+
+
 TRIPS = (0, 1, 2, 3, 7)
-VECTORS = [gauss_seidel, swap, cond, readback, inner_new, early, indexed, aug]
+VECTORS = [gauss_seidel, swap, cond, readback, inner_new, early, indexed, aug, in_arms, array_of_a_trip,
+           checkpointed, checkpointed_slices, checkpointed_number]
 ONCE = [newton, durbin, table]
 MATRICES = [lu, lu2, gram]
 CASES = [*((f, k) for f in VECTORS for k in TRIPS), *((f, 1) for f in (*ONCE, *MATRICES)),
