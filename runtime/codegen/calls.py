@@ -113,8 +113,9 @@ class Caller:
 
     def call(self, builder: Any, function: Any, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value:
         """What `function(*args)` gives; an array in it is owned."""
-        if getattr(function, "py_func", None) is self.function:
-            raise NotCovered("a call of itself")
+        callee = getattr(function, "py_func", None)
+        if callee is not None and callee.__globals__ is self.function.__globals__:
+            raise NotCovered("a call of another function of the module, which may be recursive")
         type_ = kernels.type_of(function)
         if type_ is None:
             return self.by_numba(builder, function, args, keywords)
