@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .transpiler.frontend.iteration import Checkpointed
+from .transpiler.frontend.values import ArrayRef, Closure, Partial, TransformValue
 from .transpiler.ir.nodes import Checkpoint
 from .transpiler.ops.base import RuleError
 
@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from .transpiler.frontend.interpreter import Interpreter
 
 
-def checkpoint(over: Iterable[Any], *, every: int | None = None, memory: float | None = None) -> Any:
-    """What a loop goes over, as it is; the reverse mode of the loop keeps its state at some iterations only.
+def checkpoint(over: Any, *, every: int | None = None, memory: float | None = None) -> Any:
+    """Of a function: the same function, of which reverse mode keeps only the arguments and computes the rest again.
+
+        block = gradsmith.checkpoint(lambda w, x: np.tanh(w @ np.tanh(w @ x)))
+
+    Of what a loop goes over: the same, where the reverse mode of the loop keeps its state at some iterations only.
 
         for t in gradsmith.checkpoint(range(steps), memory=200e6):
             u = step(u)
@@ -25,10 +29,19 @@ def checkpoint(over: Iterable[Any], *, every: int | None = None, memory: float |
     kept otherwise.
     memory: the most bytes that may be kept; MemoryError when the loop runs, where that is not enough.
 
-    Raises: ValueError where `every` or `memory` is less than 1.
+    Raises: ValueError where `every` or `memory` is less than 1, or given for a function.
     """
-    _wish(every, memory)
-    return over
+    wish = _wish(every, memory)
+    if not callable(over):
+        return over
+    _check_function(wish)
+    from .transforms import function
+    return function("checkpoint", over)
+
+
+def _check_function(wish: Checkpoint) -> None:
+    if wish != Checkpoint():
+        raise ValueError("checkpoint: `every` and `memory` are for loops, a function has no iterations")
 
 
 def _wish(every: Any, memory: Any) -> Checkpoint:
@@ -40,14 +53,18 @@ def _wish(every: Any, memory: Any) -> Checkpoint:
     return Checkpoint(None if every is None else int(every), None if memory is None else int(memory))
 
 
-def _checkpoint(it: Interpreter, over: Any, *, every: Any = None, memory: Any = None) -> Checkpointed:
+def _checkpoint(it: Interpreter, over: Any, *, every: Any = None, memory: Any = None) -> Any:
     """What the frontend does with a call of `checkpoint`."""
     for name, value in (("every", every), ("memory", memory)):
         if value is not None and not isinstance(value, (int, float)):
             raise RuleError(f"checkpoint: {name} must be known while transpiling", code="E117", kind=TypeError,
                             help="leave it out, and the distance is the one that takes the least memory")
     try:
-        return Checkpointed(over, _wish(every, memory))
+        wish = _wish(every, memory)
+        if isinstance(over, (Closure, Partial, TransformValue)) or (callable(over) and not isinstance(over, ArrayRef)):
+            _check_function(wish)
+            return TransformValue("checkpoint", over)
+        return Checkpointed(over, wish)
     except (TypeError, ValueError) as problem:
         raise RuleError(str(problem), code="E208", kind=type(problem)) from None
 

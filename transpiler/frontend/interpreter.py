@@ -78,6 +78,7 @@ class Interpreter:
         self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name
         self.outside = captures.outside
         self.branching = 0                               # arms of run-time branches, and loops, around what is done
+        self.outlined = False                            # the next function called becomes a func of its own
         self.recursive: dict[Any, str] = {}              # functions whose calls stay calls, see `recursion` ...
         self.unrolled: dict[Any, TranspileError] = {}    # ... and those whose calls cannot, with the reason
         self.recursions: list[Any] = []                  # recursive funcs that are being traced, innermost last

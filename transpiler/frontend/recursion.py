@@ -64,6 +64,10 @@ def recursive_call(it: Interpreter, node: Any, frame: Frame, name: str) -> Jump 
     followed."""
     key = (frame.source.file, node.lineno, node.col_offset, name)
     frame.arguments, frame.branching = dict(frame.variables), it.branching
+    if it.outlined:
+        it.outlined = False
+        it.leave_probe()
+        return Jump("return", _called(it, key, node, frame, name))
     if key in it.recursive:
         it.leave_probe()
         return Jump("return", _called(it, key, node, frame, name))
@@ -129,7 +133,7 @@ def _called(it: Interpreter, key: Key, node: Any, frame: Frame, name: str) -> An
     try:
         made.trace()
     except TranspileError as problem:
-        if it.recursive[key] == "chosen" or is_pythons_own(problem):
+        if it.recursive.get(key, "chosen") == "chosen" or is_pythons_own(problem):
             raise
         raise Unrolls(key, problem) from None
     return made.call(frame.arguments)

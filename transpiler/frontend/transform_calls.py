@@ -52,10 +52,19 @@ def _jit(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: A
     return interpreter.call(value.fun, args, kwargs, loc)
 
 
+def _checkpoint(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
+    """The function stays a func of its own, of whose call the reverse mode keeps nothing but the arguments."""
+    interpreter.outlined = True
+    try:
+        return interpreter.call(value.fun, args, kwargs, loc)
+    finally:
+        interpreter.outlined = False
+
+
 CALLS: dict[str, Callable[..., Any]] = {
     "jit": _jit, "grad": gradient_call(False), "value_and_grad": gradient_call(True), "jvp": jvp_call, "vjp": vjp_call,
     "linearize": linearize_call, "hvp": hvp_call, "vmap": vmap_call, "jacfwd": jacobian_call("jacfwd"),
     "jacrev": jacobian_call("jacrev"), "jacobian": jacobian_call("jacrev"), "hessian": hessian_call,
     "value_and_vjp": value_and_vjp_call, "pullback": pullback_call, "pushforward": pushforward_call,
-    "vjp_apply": vjp_apply_call, "jvp_apply": jvp_apply_call, "functional": functional_call,
+    "vjp_apply": vjp_apply_call, "jvp_apply": jvp_apply_call, "functional": functional_call, "checkpoint": _checkpoint,
 }

@@ -1,0 +1,141 @@
+"""`checkpoint` of functions and of loops: values, derivatives, memory, errors."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import gradsmith as gs
+
+
+def plain(w, x, n):
+    for _ in range(n):
+        x = np.tanh(w @ x) + x[0] * np.sin(x)
+    return np.sum(x * x)
+
+
+def of_function(w, x, n):
+    step = gs.checkpoint(lambda x: np.tanh(w @ x) + x[0] * np.sin(x))
+    for _ in range(n):
+        x = step(x)
+    return np.sum(x * x)
+
+
+def of_loop(w, x, n):
+    for _ in gs.checkpoint(range(n)):
+        x = np.tanh(w @ x) + x[0] * np.sin(x)
+    return np.sum(x * x)
+
+
+def every_third(w, x, n):
+    for _ in gs.checkpoint(range(n), every=3):
+        x = np.tanh(w @ x) + x[0] * np.sin(x)
+    return np.sum(x * x)
+
+
+@pytest.fixture
+def inputs():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(4, 4)) * 0.3, rng.normal(size=4), rng.normal(size=(4, 4))
+
+
+@pytest.fixture(autouse=True)
+def in_python(monkeypatch):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("function", [of_function, of_loop, every_third])
+def test_derivatives_are_those_without(function, n, inputs):
+    w, x, d = inputs
+    assert plain(w, x, n) == function(w, x, n)
+    np.testing.assert_allclose(gs.grad(function)(w, x, n), gs.grad(plain)(w, x, n), rtol=1e-12)
+    wanted = gs.jvp(lambda w: gs.grad(plain)(w, x, n), (w,), (d,))[1]
+    np.testing.assert_allclose(gs.jvp(lambda w: gs.grad(function)(w, x, n), (w,), (d,))[1], wanted, rtol=1e-10)
+    again = gs.grad(lambda w: np.sum(gs.grad(function)(w, x, n) * d))(w)
+    np.testing.assert_allclose(again, wanted, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [of_function, of_loop])
+def test_batch(function, inputs):
+    w, x, d = inputs
+    both = np.stack([w, 0.5 * d])
+    wanted = np.stack([gs.grad(plain)(each, x, 3) for each in both])
+    np.testing.assert_allclose(gs.vmap(gs.grad(function), (0, None, None))(both, x, 3), wanted, rtol=1e-11)
+
+
+def test_of_a_function_from_outside(inputs):
+    w, x, _ = inputs
+    block = gs.checkpoint(lambda w, x: np.tanh(w @ np.tanh(w @ x)))
+    np.testing.assert_allclose(block(w, x), np.tanh(w @ np.tanh(w @ x)))
+    wanted = gs.grad(lambda w: np.sum(np.tanh(w @ np.tanh(w @ x))))(w)
+    np.testing.assert_allclose(gs.grad(lambda w: np.sum(block(w, x)))(w), wanted, rtol=1e-13)
+    np.testing.assert_allclose(gs.grad(gs.checkpoint(lambda w: np.sum(np.tanh(w @ np.tanh(w @ x)))))(w), wanted,
+                               rtol=1e-13)
+
+
+def kept(u, n):
+    for _ in range(n):
+        u = np.sin(u) * u
+    return np.sum(u)
+
+
+def kept_at_times(u, n):
+    for _ in gs.checkpoint(range(n)):
+        u = np.sin(u) * u
+    return np.sum(u)
+
+
+def peak(function, *args):
+    gradient = gs.grad(function)
+    gradient(*args)
+    tracemalloc.start()
+    gradient(*args)
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
+
+
+def test_memory_grows_with_the_root_of_the_trips():
+    u = np.linspace(0.1, 0.9, 50)
+    state = u.nbytes
+    assert peak(kept, u, 144) > 140 * state
+    assert peak(kept_at_times, u, 144) < 50 * state
+    assert peak(kept_at_times, u, 576) < 2.5 * peak(kept_at_times, u, 144)
+
+
+def too_much(u, n):
+    for _ in gs.checkpoint(range(n), memory=1000):
+        u = np.sin(u) * u
+    return np.sum(u)
+
+
+def test_a_budget_that_is_too_small_is_an_error_when_the_loop_runs():
+    with pytest.raises(MemoryError, match="checkpoint: the loop needs more than 1000 bytes"):
+        gs.grad(too_much)(np.linspace(0.1, 0.9, 50), 144)
+    assert np.isfinite(gs.grad(too_much)(np.array([0.1, 0.2]), 9)).all()
+
+
+def left_early(u, n):
+    for _ in gs.checkpoint(range(n)):
+        u = np.sin(u) * u
+        if u[0] < 0.1:
+            break
+    return np.sum(u)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="every is 0"):
+        gs.checkpoint(range(3), every=0)
+    with pytest.raises(TypeError, match="memory is a number, not str"):
+        gs.checkpoint(range(3), memory="1 MB")
+    with pytest.raises(ValueError, match="a function has no iterations"):
+        gs.checkpoint(np.sin, every=2)
+    with pytest.raises(NotImplementedError, match="cannot be left by `break`"):
+        gs.grad(left_early)(np.array([0.5]), 4)
+
+
+def test_in_python_it_is_what_it_is_given():
+    assert [0, 1, 2] == list(gs.checkpoint(range(3), every=2))
