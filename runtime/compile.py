@@ -10,6 +10,7 @@ import functools
 import importlib
 import pkgutil
 import re
+import warnings
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from numba import config, typeof, types
 from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaWarning
 from numba.core.registry import CPUDispatcher, cpu_target
 from numba.np.numpy_support import from_dtype
 
@@ -112,7 +114,9 @@ def _by_numba(entry: Any, signature: tuple[types.Type, ...], stored: MachineCode
     dispatcher: Any = CPUDispatcher(entry.py_func, targetoptions={**entry.targetoptions, "no_cfunc_wrapper": True})
     if stored is not None:
         dispatcher._cache = stored
-    dispatcher.compile(signature)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*Code running in object mode", NumbaWarning)       # it prints
+        dispatcher.compile(signature)
     return dispatcher.overloads[signature]
 
 

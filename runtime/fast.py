@@ -28,6 +28,7 @@ from .array import Array, captured
 from .kernels.guard import Miss
 from .overlap import guarded
 from .parallel import adaptive
+from .raising import explaining
 from .specialise import Specialisation, result_form, same_value
 from .transpiler.frontend.guards import Access, StaticGuard
 from .transpiler.frontend.trees import rebuild
@@ -47,7 +48,7 @@ def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] 
     args = spec.described.args
     if spec.described.kwargs or not _is_plain_tree(args) or spec.same:
         return None
-    entry: Callable[..., Any] = spec.entry
+    entry: Callable[..., Any] = explaining(spec.entry, spec.trace.raises)
     if _has_loops(spec.func.body):
         entry = adaptive(entry, spec.parallel_entry)
     if spec.trace.written:

@@ -19,6 +19,7 @@ from .array import Array, as_array, captured
 from .compile import Entry, compile_entry, function_of, numba_type
 from .log import logger
 from .overlap import same_arrays
+from .raising import explaining
 from .transpiler import pipeline
 from .transpiler.emit.effects import sharing_conditions
 from .transpiler.emit.python import emit
@@ -155,7 +156,7 @@ class Specialisation:
         arrays = described.has_arrays or self.captures_arrays()
         flat = self.flat(described.values)
         try:
-            return self.finish(self.entry(*flat), arrays)
+            return self.finish(explaining(self.entry, self.trace.raises)(*flat), arrays)
         finally:
             for original, copy in described.copied:
                 if any(flat[k] is copy for k in self.trace.written):

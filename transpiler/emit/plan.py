@@ -164,6 +164,8 @@ class Plan:
                         self._read(arg, place)
                 case Check():
                     self._read(stmt.pred, place)
+                    for value in stmt.values:
+                        self._read(value, place, 2)
                     for _, value in stmt.kept:
                         self._read(value, place, 2)
                 case If():

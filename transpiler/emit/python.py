@@ -132,7 +132,8 @@ def _function_names(funcs: Sequence[Func], name: str | None) -> dict[str, str]:
 def _imports(body: str, kernels: set[str], options: Options, more: Sequence[str]) -> list[str]:
     lines = ["import math"] if re.search(r"\bmath\.", body) else []
     third = ["import numpy as np"] if re.search(r"\bnp\.", body) else []
-    wanted = (["njit"] if options.decorator is True else []) + (["prange"] if "in prange(" in body else [])
+    wanted = (["njit"] if options.decorator is True else []) + (["objmode"] if "with objmode():" in body else [])
+    wanted += ["prange"] if "in prange(" in body else []
     if wanted:
         third.append(f"from numba import {', '.join(wanted)}")
     ours = [f"from gradsmith.kernels import {', '.join(sorted(kernels))}"] if kernels else []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from . import calls
 from . import templates as t
 from .access import Role
@@ -131,6 +131,33 @@ class Writer:
         self.line(f"{name}{place} = {element}")
         self.depth -= len(indices)
 
+    def check(self, stmt: Check) -> None:
+        """`if not ...: raise ...`; with values, the places of the message are left to the run time to fill."""
+        always = isinstance(stmt.pred, Const) and not stmt.pred.value
+        if not always:
+            self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
+            self.depth += 1
+        self.write_back(self.storage.memory.kept(stmt.kept))
+        values = "".join(f", {ast.unparse(self.expressions.value(v))}" for v in stmt.values)
+        self.line(f"raise {stmt.kind}({_quoted(_placed(stmt.message, stmt.loc))}{values})", stmt.loc)
+        if not always:
+            self.depth -= 1
+
+    def print(self, stmt: Check) -> None:
+        """`print(...)` of what Numba prints as Python does; else by Python itself."""
+        pieces = plain_pieces(stmt)
+        values = [ast.unparse(self.expressions.value(v)) for v in stmt.values]
+        if pieces is not None:
+            supply = iter(values)
+            self.line(f"print({', '.join(next(supply) if p is None else _quoted(p) for p in pieces)})", stmt.loc)
+            return
+        self.line("with objmode():")
+        self.depth += 1
+        text = _quoted(stmt.message)
+        self.line(f"print({text}.format({', '.join(values)}), end={_quoted('')})" if values else
+                  f"print({text}, end={_quoted('')})", stmt.loc)
+        self.depth -= 1
+
     def block(self, block: Block) -> None:
         for stmt in block.stmts:
             if stmt not in self.plan.dead and not (stmt.targets and stmt.targets[0] in self.plan.inlined):
@@ -154,11 +181,10 @@ class Writer:
                 call = f"{self.functions[stmt.func]}({args})"
                 self.line(f"{targets} = {call}" if targets else call, stmt.loc)
             case Check():
-                self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
-                self.depth += 1
-                self.write_back(self.storage.memory.kept(stmt.kept))
-                self.line(f"raise {stmt.kind}({_quoted(_placed(stmt.message, stmt.loc))})", stmt.loc)
-                self.depth -= 1
+                if stmt.prints:
+                    self.print(stmt)
+                else:
+                    self.check(stmt)
             case If():
                 self.branch(stmt)
             case For():
@@ -413,6 +439,27 @@ def _negated(pred: ast.expr) -> ast.expr:
         other = ast.NotEq() if isinstance(pred.ops[0], ast.Eq) else ast.Eq()
         return ast.Compare(pred.left, [other], pred.comparators)
     return ast.UnaryOp(ast.Not(), pred)
+
+
+def plain_pieces(stmt: Check) -> list[str | None] | None:
+    """What is printed, as words between spaces at the end of which a line ends: None for a value; or None where it is
+    not as simple as that, or another than Python's numbers."""
+    if not stmt.message.endswith("\n") or any(str(v.type) not in ("f64", "i64", "bool") for v in stmt.values):
+        return None
+    text = stmt.message[:-1]
+    if "{{" in text or "}}" in text or "\n" in text:
+        return None
+    pieces: list[str | None] = []
+    for part in text.split(" "):
+        if part == "{}":
+            pieces.append(None)
+        elif "{" in part:
+            return None
+        elif pieces and isinstance(pieces[-1], str):
+            pieces[-1] += f" {part}"
+        else:
+            pieces.append(part)
+    return pieces
 
 
 def _placed(message: str, loc: Location | None) -> str:

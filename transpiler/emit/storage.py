@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
-from ..ir.walk import all_statements, blocks, bound_inside
+from ..ir.walk import all_statements, blocks, bound_inside, operands
 from .access import Role
 from .memory import Memory
 from .plan import Plan
@@ -135,7 +135,7 @@ class Storage:
             case Let() | Call():
                 return self._let(stmt, live)
             case Check():
-                return live | self._named([stmt.pred, *(value for _, value in stmt.kept)])
+                return live | self._named(operands(stmt))
             case If():
                 self._point(live | targets)
                 live = live - targets
@@ -214,7 +214,7 @@ class Storage:
                 case While():
                     found |= self._named(stmt.inits)
                 case Check():
-                    found |= self._named([stmt.pred, *(value for _, value in stmt.kept)])
+                    found |= self._named(operands(stmt))
                 case _:
                     assert_never(stmt)
             for inner in blocks(stmt):

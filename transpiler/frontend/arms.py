@@ -24,7 +24,8 @@ from .state import State
 from .templates import (
     DontCare,
 )
-from .values import ArrayRef, is_object
+from .texts import without_arrays
+from .values import ArrayRef, OpaqueText, is_object
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -162,11 +163,14 @@ def exception_name(problem: TranspileError) -> str:
     return "Exception"
 
 
-def exception_text(problem: TranspileError) -> str:
+def exception_text(problem: TranspileError) -> tuple[str, tuple[Value, ...]]:
+    """Its message, with places for these values."""
     cause = problem.__cause__
     if cause is None:
-        return problem.message
-    return repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)
+        return problem.message, ()
+    if len(cause.args) == 1 and isinstance(cause.args[0], OpaqueText):
+        return without_arrays(cause.args[0].template, cause.args[0].values)
+    return (repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)), ()
 
 
 def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
@@ -174,15 +178,17 @@ def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
     assert arm.problem is not None
     if isinstance(arm.problem, Unfinished):
         return
-    kind, text = exception_name(arm.problem), exception_text(arm.problem)
+    kind, (text, values) = exception_name(arm.problem), exception_text(arm.problem)
     builder = current()
     loc = arm.problem.location or builder.loc
-    if not has_effects(arm.builder.stmts):
+    it.note_raise(text, original_exception(arm.problem))
+    made_here = {t for s in arm.builder.stmts for t in s.targets}
+    if not has_effects(arm.builder.stmts) and made_here.isdisjoint(values):
         holds = negated(pred)
         if not (isinstance(holds, Const) and holds.value):
-            builder.stmts.append(Check(holds, kind, text, loc))
+            builder.stmts.append(Check(holds, kind, text, loc, values=values))
         return
-    last = Check(Const(False, BOOL), kind, text, loc)
+    last = Check(Const(False, BOOL), kind, text, loc, values=values)
     builder.stmts.append(If((), pred, Block((*arm.builder.stmts, last), ()), Block((), ()), builder.loc))
 
 

@@ -421,8 +421,9 @@ def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[st
     if issubclass(cls, np.generic):
         return _cast_scalar(it, cls, args)
     if issubclass(cls, BaseException):
-        plain = [a if is_static(a) or isinstance(a, OpaqueText) else it.opaque_text() for a in args]
-        return it.native(cls, *(str(a) if isinstance(a, OpaqueText) else to_python(a) for a in plain))
+        from .texts import joined, piece
+        plain = [a if is_static(a) or isinstance(a, OpaqueText) else joined(it, [piece(it, a)]) for a in args]
+        return it.native(cls, *(a if isinstance(a, OpaqueText) else to_python(a) for a in plain))
     if dataclasses.is_dataclass(cls) and "__init__" in vars(cls) and getattr(
             vars(cls)["__init__"], "__qualname__", "").endswith("__init__") and _is_generated(vars(cls)["__init__"]):
         return _construct_dataclass(it, cls, args, kwargs)

@@ -23,6 +23,7 @@ from .differences import (
     put_array,
 )
 from .environment import MISSING, Frame
+from .grown import is_grown
 from .iteration import Iterator as Items
 from .liveness import stores
 from .merge import (
@@ -174,6 +175,9 @@ def changes_of(loop: Loop, before: State, done: Pass, templates: dict[Place, Tem
                             merger.where, kind=NotImplementedError,
                             help="write into an array: `a = np.zeros(n)`, then `a[i] = ...`")
             first, begin, last = (dict(enumerate(c)) for c in (first, begin, last))
+        elif is_grown(cell) and begin["most"] != last["most"]:
+            raise error("E122", "a list changes its length in a loop that runs when the function runs", merger.where,
+                        kind=NotImplementedError, help="write into an array: `a = np.zeros(n)`, then `a[i] = ...`")
         elif not is_variable and first.keys() != last.keys():
             raise error("E122", "a set, dict or object gets or loses entries in a loop that is decided at run time",
                         merger.where, kind=NotImplementedError, help="give it all its entries before the loop")

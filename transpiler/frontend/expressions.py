@@ -20,6 +20,7 @@ from .environment import MISSING, Frame, builtin_named, scope_of
 from .guards import Access
 from .indexing import get_item
 from .operators import BINARY, COMPARE, UNARY, binary, compare, contains, unary
+from .texts import joined, piece
 from .values import ArrayRef, Closure, Maybe, OpaqueText, Poison, is_static, to_python, type_of
 
 if TYPE_CHECKING:
@@ -118,8 +119,9 @@ def _may_be_none(node: gast.Compare, frame: Frame) -> Maybe | None:
 
 def _joined(it: Interpreter, node: gast.JoinedStr, frame: Frame) -> Any:
     parts = [evaluate(it, part, frame) for part in node.values]
-    text = "".join(parts)
-    return OpaqueText(text) if any(isinstance(part, OpaqueText) for part in parts) else text
+    if any(isinstance(part, OpaqueText) for part in parts):
+        return joined(it, [piece(it, part) for part in parts])
+    return "".join(parts)
 
 
 def _formatted(it: Interpreter, node: gast.FormattedValue, frame: Frame) -> Any:
@@ -127,7 +129,8 @@ def _formatted(it: Interpreter, node: gast.FormattedValue, frame: Frame) -> Any:
     spec = evaluate(it, node.format_spec, frame) if node.format_spec is not None else ""
     it.at(frame.location(node))
     if not is_static(value):
-        return it.opaque_text()
+        conversion = {114: "r", 115: "s", 97: "a"}.get(node.conversion, "")
+        return joined(it, [piece(it, value, spec, conversion)])
     conversions: dict[int, Callable[[Any], str]] = {114: repr, 115: str, 97: ascii}
     convert = conversions.get(node.conversion)
     value = to_python(value)

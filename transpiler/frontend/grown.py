@@ -53,7 +53,7 @@ class GrownList:
     """The class of such Instances.  Their fields:
 
     element: the template of an element; buffers: a tuple of arrays, one for each slot of the template; length: how many
-    elements there are; most: the most that there can be, where buffers may have to be made larger, else None.
+    elements there are; most: the most that there can be, None in a loop that has made room for all that it appends.
     """
 
 
@@ -71,6 +71,15 @@ def element_of(grown: Instance) -> Template:
     found = grown.fields["element"]
     assert isinstance(found, Element)
     return found.template
+
+
+def slot_of(grown: Instance) -> Slot:
+    """What its elements are, where they are numbers or arrays.  RuleError for others."""
+    found = element_of(grown)
+    if not isinstance(found, Slot):
+        kind = found.kind if isinstance(found, Group) else "object"
+        raise RuleError(f"numbers or arrays are needed, not a list of {kind}s", kind=TypeError, code="E309")
+    return found
 
 
 def is_counted(x: Any) -> bool:
@@ -222,21 +231,31 @@ def append(it: Interpreter, grown: Instance, value: Any) -> None:
     fields["length"] = plus(it, fields["length"], 1)
 
 
-def make_room(it: Interpreter, grown: Instance, count: int) -> None:
-    """Room for `count` elements in a list whose room is a number."""
+def make_room(it: Interpreter, grown: Instance, count: Any) -> None:
+    """Room for `count` elements, in steps that do not depend on how the list got there: arms of branches agree."""
     from .writes import write_item
     fields = grown.fields
-    fields["most"] = max(count, fields["most"])
-    slots, larger = slots_of(element_of(grown)), []
+    added = count - fields["most"]
+    fields["most"] = larger(fields["most"], count)
+    slots, buffers = slots_of(element_of(grown)), []
     for slot, buffer in zip(slots, fields["buffers"]):
         room = buffer.shape[0]
-        if room >= count:
+        lacking = count - room
+        if isinstance(lacking, int) and lacking <= 0:
             return
-        new = empty_buffer(slot, 1 << (count - 1).bit_length())
-        if room:
+        if isinstance(room, int) and isinstance(count, int):
+            new = empty_buffer(slot, 1 << (count - 1).bit_length())
+        else:
+            new = empty_buffer(slot, room + 8 * -(-lacking // 8) if isinstance(lacking, int) else room + added)
+        if room != 0:
             write_item(it, new, slice(0, room), buffer)
-        larger.append(new)
-    fields["buffers"] = tuple(larger)
+        buffers.append(new)
+    fields["buffers"] = tuple(buffers)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger one of two numbers of elements; the second where that cannot be told."""
+    return a if isinstance(a - b, int) and a - b > 0 else b
 
 
 def filled(it: Interpreter, grown: Instance) -> list[ArrayRef]:
@@ -310,7 +329,7 @@ def from_arrays(it: Interpreter, template: Template, parts: list[ArrayRef]) -> I
                         kind=NotImplementedError)
     copies = tuple(ArrayRef(part.read(), layout="C") for part in parts)
     return Instance(GrownList, {"element": Element(template), "buffers": copies, "length": copies[0].shape[0],
-                                "most": None})
+                                "most": copies[0].shape[0]})
 
 
 def _from_window(it: Interpreter, grown: Instance, key: Any) -> Any:

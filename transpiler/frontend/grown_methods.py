@@ -24,10 +24,12 @@ from .grown import (
     is_counted,
     is_grown,
     make_grown,
+    make_room,
     minus,
     plus,
     position,
     refuse_float_key,
+    slot_of,
     slots_of,
     taken_apart,
 )
@@ -72,7 +74,7 @@ def _extend(it: Interpreter, grown: Instance, values: Any) -> Any:
         it.watch.note_all(it, grown, values)
         return grown
     many = length_and_elements(it, values, element_of(grown))
-    if many is None or grown.fields["most"] is not None or is_counted(grown):
+    if many is None or is_counted(grown):
         if many is not None and is_counted(grown):
             if grown.fields["window"]:
                 raise _not_ahead("extended")
@@ -83,6 +85,8 @@ def _extend(it: Interpreter, grown: Instance, values: Any) -> Any:
         return grown
     from .writes import write_item
     count, parts = many
+    if grown.fields["most"] is not None:
+        make_room(it, grown, grown.fields["most"] + it.dimension(count, "a length"))
     start = grown.fields["length"]
     stop = plus(it, start, count)
     for buffer, part in zip(grown.fields["buffers"], parts):
@@ -254,7 +258,7 @@ def join_rows(it: Interpreter, function: Any, args: tuple[Any, ...], kwargs: dic
     """np.stack(rows), np.concatenate(rows) and the like; None for other functions."""
     if not args or not is_grown(args[0]) or not isinstance(element_of(args[0]), Slot):
         return None
-    rank = element_of(args[0]).type.rank
+    rank = slot_of(args[0]).type.rank
     axis = args[1] if len(args) > 1 else kwargs.get("axis", 0)
     if function not in (np.stack, np.vstack, np.hstack, np.concatenate, np.column_stack) or not isinstance(axis, int):
         return None

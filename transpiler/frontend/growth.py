@@ -14,7 +14,7 @@ import gast
 
 from .. import ops
 from ..errors import TranspileError, error
-from ..ir.build import building, const, current
+from ..ir.build import building, const, current, size_value
 from ..ir.dims import slice_length, symbol, symbols_of
 from ..ir.nodes import Const, Value
 from ..ir.types import I64
@@ -30,6 +30,7 @@ from .grown import (
     empty_buffer,
     filled,
     is_grown,
+    larger,
     make_grown,
     make_room,
     put_together,
@@ -254,11 +255,11 @@ def grow_lists(it: Interpreter, frame: Frame, trips: Trips | None, once: Callabl
         assert plan is not None
         made.append((plan, _grown(it, plan, room)))
     _replace(it, frame, {id(p.cell): g for p, g in made})
-    exact = [(g, room) for (p, g), room in zip(made, rooms) if p.sure and p not in ahead and not may_leave]
-
     def afterwards() -> None:
-        for grown, room in exact:
-            grown.fields["length"] = room
+        for (plan, grown), room in zip(made, rooms):
+            grown.fields["most"] = room
+            if plan.sure and plan not in ahead and not may_leave:
+                grown.fields["length"] = room
 
     return afterwards
 
@@ -288,7 +289,7 @@ def _grown(it: Interpreter, plan: Plan, room: Any) -> Instance:
         return make_grown(it, plan.element, room, None, plan.held)
     from .writes import write_item
     fields = plan.cell.fields
-    buffers = []
+    buffers: list[ArrayRef] = []
     for slot in slots_of(plan.element):
         new = empty_buffer(slot, room)
         write_item(it, new, slice(0, fields["length"]), filled(it, plan.cell)[len(buffers)])
@@ -373,7 +374,7 @@ def put_new(cell: Any, contents: Any, new: dict[int, Any]) -> None:
             target[key] = new[id(x)]
 
 
-def _room(it: Interpreter, trips: Trips, each: int, before: int) -> Any:
+def _room(it: Interpreter, trips: Trips, each: int, before: Any) -> Any:
     """The most elements that there can be."""
     if trips.count is not None:
         return trips.count * each + before
@@ -385,7 +386,7 @@ def _room(it: Interpreter, trips: Trips, each: int, before: int) -> Any:
     return _counted(lo, hi, step, each, before)
 
 
-def _counted(lo: Value, hi: Value, step: int, each: int, before: int) -> Any:
+def _counted(lo: Value, hi: Value, step: int, each: int, before: Any) -> Any:
     first, last = (lo, hi) if step > 0 else (hi, lo)
     trips = last if isinstance(first, Const) and first.value == 0 else ops.subtract(last, first)
     if abs(step) > 1:
@@ -393,8 +394,8 @@ def _counted(lo: Value, hi: Value, step: int, each: int, before: int) -> Any:
     room = ops.maximum(trips, const(0, I64))
     if each != 1:
         room = ops.multiply(room, const(each, I64))
-    if before:
-        room = ops.add(room, const(before, I64))
+    if before != 0:
+        room = ops.add(room, size_value(before))
     return int(room.value) if isinstance(room, Const) else symbol(room.name, 0)
 
 
@@ -413,7 +414,7 @@ def equal_lists(it: Interpreter, frame: Frame | None, before: State, arms: tuple
         if is_grown(cell):
             if contents[0]["most"] is None or contents[0]["most"] == contents[1]["most"]:
                 continue
-            most = max(c["most"] for c in contents)
+            most = larger(*(c["most"] for c in contents))
             for arm in arms:
                 restore(arm.state)
                 with resumed(arm.builder):

@@ -7,6 +7,7 @@ Python's builtins are in files of their own, as functions that take the interpre
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -37,7 +38,6 @@ from .trees import Structure, flatten, leaf_values, unflatten
 from .values import (
     ArrayRef,
     Leaf,
-    OpaqueText,
     is_static,
     type_of,
 )
@@ -71,6 +71,7 @@ class Interpreter:
         self.frames: list[Frame] = []                    # of the calls that are running
         self.watch: Watch | None = None                  # looks at a trip, for the lists that it changes
         self.ahead = 0                                   # loops that are run ahead, for the lengths of lists
+        self.raises: dict[str, BaseException] = {}       # exceptions of the running function, by their texts
         self.kept: dict[int, tuple[Any, Location | None]] = {}           # what grown lists have copies of
         self.decided: dict[int, tuple[Any, Location | None]] = {}        # containers that may be others
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
@@ -234,9 +235,11 @@ class Interpreter:
         check(ops.greater_equal(held, const(0, I64)), "ValueError", "negative dimensions are not allowed")
         return symbol(held.name, 0)
 
-    def opaque_text(self) -> str:
-        """Text with run-time values in it: only an error message can need it."""
-        return OpaqueText("<text of run-time values>")
+    def note_raise(self, text: str, exception: BaseException) -> None:
+        """An exception that the running function raises with this text: Python's own has more to it than its name."""
+        is_builtin = getattr(builtins, type(exception).__name__, None) is type(exception)
+        if not isinstance(exception, TranspileError) and (not is_builtin or exception.args != (text,)):
+            self.raises[text] = exception
 
     # --- NumPy -------------------------------------------------------------------------------------------------
 

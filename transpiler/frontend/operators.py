@@ -22,7 +22,7 @@ from ..ir.types import BOOL, I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast, python_type
 from .errors import run_time_control
-from .values import ArrayRef, Instance, Masked, from_numpy, is_object, is_static, to_python, type_of
+from .values import ArrayRef, Instance, Masked, OpaqueText, from_numpy, is_object, is_static, to_python, type_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -77,6 +77,8 @@ def is_weak_number(x: Any) -> bool:
 
 def binary(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     """`a op b`, with the location set by the caller."""
+    if isinstance(a, str) and (isinstance(b, OpaqueText) or isinstance(a, OpaqueText) or not is_static(b)):
+        return _text(it, op, a, b)
     if is_object(a) or is_object(b):
         return _special(it, op, a, b)
     if is_numpy(a) or is_numpy(b):
@@ -111,12 +113,19 @@ def _special(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
                     kind=TypeError, code="E309")
 
 
+def _text(it: Interpreter, op: Operator, a: str, b: Any) -> str:
+    from .texts import concatenated, percent
+    if op.name == "mod" and not isinstance(a, OpaqueText):
+        return percent(it, a, b)
+    if op.name == "add" and isinstance(b, str):
+        return concatenated(it, a, b)
+    return _repeat(it, op, a, b)
+
+
 def _repeat(it: Interpreter, op: Operator, a: Any, b: Any) -> Any:
     if op.name == "mul":
         sequence, count = (a, b) if isinstance(a, (str, bytes, list, tuple)) else (b, a)
         return sequence * it.static_int(count, "how often a sequence is repeated")
-    if isinstance(a, str) and op.name == "mod":
-        return it.opaque_text()
     raise RuleError(f"unsupported operand type(s) for {op.sign}: {type_of(a).__name__!r} and {type_of(b).__name__!r}",
                     kind=TypeError, code="E309")
 

@@ -11,6 +11,7 @@ Comparing has no effects, so all parts of a pattern are compared, whichever of t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gast
@@ -62,7 +63,7 @@ def _cases(it: Interpreter, node: gast.Match, subject: Any, k: int, frame: Frame
             continue
         it.at(frame.location(case.pattern))
         outcome, _ = branch(it, frame, holds, _body(it, case, bindings, frame),
-                            lambda after=number + 1: _cases(it, node, subject, after, frame), source=subject)
+                            partial(_cases, it, node, subject, number + 1, frame), source=subject)
         return outcome
     return None
 
@@ -171,8 +172,8 @@ def _one_of(it: Interpreter, pattern: gast.MatchOr, subject: Any, frame: Frame, 
     if last is None:
         found, last = tried.pop()
     for holds, own in reversed(tried):
-        last = {name: choose_value(it, frame, holds, lambda own=own, name=name: own[name],
-                                   lambda last=last, name=name: last[name]) for name in own}
+        last = {name: choose_value(it, frame, holds, partial(own.__getitem__, name), partial(last.__getitem__, name))
+                for name in own}
         found = True if found is True else either(holds, found)                               # type: ignore[arg-type]
     bindings.update(last)
     return found
@@ -197,8 +198,7 @@ def _sequence(it: Interpreter, pattern: gast.MatchSequence, subject: Any, frame:
             bindings[parts[star].name] = list(items[star:after])
         items = [*items[:star], *items[after:]]
         parts = [*parts[:star], *parts[star + 1:]]
-    return _all([lambda part=part, item=item: fits(it, part, item, frame, bindings)
-                 for part, item in zip(parts, items, strict=True)])
+    return _all([partial(fits, it, part, item, frame, bindings) for part, item in zip(parts, items, strict=True)])
 
 
 def _mapping(it: Interpreter, pattern: gast.MatchMapping, subject: Any, frame: Frame, bindings: Bindings) -> Fit:
@@ -209,7 +209,7 @@ def _mapping(it: Interpreter, pattern: gast.MatchMapping, subject: Any, frame: F
         return False
     if pattern.rest is not None:
         bindings[pattern.rest] = {key: value for key, value in subject.items() if key not in keys}
-    return _all([lambda part=part, key=key: fits(it, part, subject[key], frame, bindings)
+    return _all([partial(fits, it, part, subject[key], frame, bindings)
                  for part, key in zip(pattern.patterns, keys, strict=True)])
 
 
@@ -234,7 +234,7 @@ def _instance(it: Interpreter, pattern: gast.MatchClass, subject: Any, frame: Fr
             raise _too_many(cls, len(names), len(positional))
     named = [*zip(names, positional), *zip(pattern.kwd_attrs, pattern.kwd_patterns, strict=True)]
     for name, part in named:
-        parts.append(lambda name=name, part=part: _attribute(it, subject, name, part, frame, bindings))
+        parts.append(partial(_attribute, it, subject, name, part, frame, bindings))
     return _all(parts)
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
-from ..errors import error
 from ..ir import dims
 from ..ir.build import check, const
 from ..ir.dims import DimExpr
@@ -20,7 +19,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast, python_type
 from .attributes import get_attribute, has_attribute
 from .environment import MISSING
-from .grown import element_of, elements_of, is_grown
+from .grown import elements_of, is_grown, slot_of
 from .iteration import DimRange, Iterator, is_decidable, iterate, length
 from .operators import BY_FUNCTION, binary, combined, is_numpy, truth
 from .values import (
@@ -229,8 +228,8 @@ def python_sum(it: Interpreter, values: Any, start: Any = 0) -> Any:
                                                                               total)
         values = materialised(it, values)
     if is_grown(values):
+        slot = slot_of(values)
         total = python_sum(it, elements_of(it, values), start)
-        slot = element_of(values)
         if slot.like != "weak":
             return total
         return it.call({"f": float, "c": complex}.get(slot.type.kind, int), (total,), {})
@@ -284,7 +283,7 @@ def _extreme_of_list(it: Interpreter, reduction: Any, name: str, values: Any, ke
     if key is not None:
         raise RuleError(f"`{name}` with a key, of a list whose length is known only at run time, is not supported",
                         code="E111", kind=NotImplementedError, help=f"use np.arg{name}")
-    numbers, length, weak = elements_of(it, values), values.fields["length"], element_of(values).like == "weak"
+    numbers, length, weak = elements_of(it, values), values.fields["length"], slot_of(values).like == "weak"
 
     def found() -> Any:
         result = it.call_numpy(reduction, (numbers,), {})
@@ -518,14 +517,18 @@ def _hasattr(it: Interpreter, value: Any, name: Any) -> bool:
 
 @means(print)
 def _print(it: Interpreter, *values: Any, **options: Any) -> None:
-    """Only what is known while transpiling may be printed, and then it is not."""
-    if not all(map(is_static, values)):
-        raise error("E126", "printing run-time values is not supported yet", it.here, help="return them instead")
+    from .texts import print_values
+    print_values(it, *values, **options)
 
 
 @means(repr, str, format, ascii)
 def _text(it: Interpreter, value: Any = "", *more: Any) -> Any:
-    return it.native(str, to_python(value)) if is_static(value) else it.opaque_text()
+    return it.native(str, to_python(value)) if is_static(value) else _text_of(it, value, *more)
+
+
+def _text_of(it: Interpreter, value: Any, spec: Any = "") -> Any:
+    from .texts import joined, piece
+    return joined(it, [piece(it, value, spec)])
 
 
 @means(vars)

@@ -143,8 +143,13 @@ def container_method(it: Interpreter, owner: Any, method: Any, args: tuple[Any, 
     if name in MUTATORS:
         check_own(it, owner)
     if isinstance(owner, str) and not (is_static(args) and is_static(kwargs)):
-        if name in ("format", "join"):
-            return it.opaque_text()
+        from .texts import formatted, joined, piece
+        if name == "format":
+            return formatted(it, owner, args, kwargs)
+        if name == "join":
+            items = iterate(it, args[0])
+            return joined(it, [p for k, x in enumerate(items) for p in ([piece(it, owner)] if k else []) + [
+                piece(it, x)]])
     if isinstance(owner, (list, tuple)) and name in ("index", "count", "remove"):
         if not is_static(owner) or not is_static(args):
             raise RuleError(f"`.{name}` compares run-time values, which is not supported", code="E111",

@@ -46,6 +46,7 @@ from .loops import (
 )
 from .operators import BINARY, Operator, binary
 from .state import capture, restore
+from .texts import joined, piece
 from .trips import can_unroll, trips_of
 from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList, is_static, to_python
 
@@ -458,15 +459,14 @@ def _assert(it: Interpreter, node: gast.Assert, frame: Frame) -> None:
 
     def fail() -> Outcome:
         message = evaluate(it, node.msg, frame) if node.msg is not None else None
-        if isinstance(message, OpaqueText) or not is_static(message):
-            message = "an assertion about run-time values fails"
+        if not is_static(message) and not isinstance(message, OpaqueText):
+            message = joined(it, [piece(it, message)])
         raise raised(AssertionError(*([] if message is None else [message])), at)
 
     if isinstance(holds, bool):
         fail()
     else:
         arm = run_arm(it, fail)
-        arm.builder.stmts.clear()             # what the message is made of
         it.at(at)
         emit_raise(it, negated(holds), arm)
 

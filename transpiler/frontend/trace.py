@@ -50,6 +50,7 @@ class Trace:
     sizes: named sizes that were found to be other dimensions; leaf types have them replaced.
     report: what transforms told of what they did, where it was asked for.
     written: the params of func that are arrays it writes to (`Func.effects`), as positions.
+    raises: exceptions that are more than a built-in class and a text, by the texts that the func raises them with.
     """
 
     func: Program
@@ -63,6 +64,7 @@ class Trace:
     sizes: Mapping[str, Any] = field(default_factory=dict)
     report: Report | None = None
     written: tuple[int, ...] = ()
+    raises: Mapping[str, BaseException] = field(default_factory=dict)
 
 
 @dataclass
@@ -194,7 +196,7 @@ class _Attempt:
         return Trace(funcs.program(func), out_tree, tuple(it.captures.captures), tuple(it.captures.guards.values()),
                      tuple(self.assumptions.guards), static, tuple(leaf for leaf, _ in self.variables),
                      tuple(it.sources.values()), dict(self.knowledge.sizes), it.report,
-                     tuple(k for k, param in enumerate(params) if param in effects))
+                     tuple(k for k, param in enumerate(params) if param in effects), dict(it.raises))
 
     def abstract(self, value: Any, name: str) -> Any:
         """An argument as the interpreter sees it."""

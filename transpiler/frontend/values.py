@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -318,8 +319,22 @@ class Poison:
     preds: tuple[Any, ...] = ()
 
 
+_FIELD = re.compile(r"\{[^{}]*\}")
+
+
 class OpaqueText(str):
-    """Text with run-time values in it.  It may stand in the message of an exception, and nowhere else."""
+    """Text with run-time values in it.  It may stand in the message of an exception, or be printed, and nowhere else.
+
+    template, values: as `str.format` takes them.
+    """
+
+    template: str
+    values: tuple[Any, ...]
+
+    def __new__(cls, template: str, values: tuple[Any, ...] = ()) -> OpaqueText:
+        made = super().__new__(cls, _FIELD.sub("...", template))
+        made.template, made.values = template, values
+        return made
 
 
 @dataclass(eq=False)

@@ -174,7 +174,10 @@ class _Frame:
                                                   self.watch), stmt)
             case Check():
                 if not self.value(stmt.pred):
-                    raise getattr(builtins, stmt.kind)(stmt.message)
+                    text = stmt.message.format(*self.all_values(stmt.values)) if stmt.values else stmt.message
+                    if not stmt.prints:
+                        raise getattr(builtins, stmt.kind)(text)
+                    print(text, end="")
             case If():
                 self.bind_all(stmt.targets, self.block(stmt.then if self.value(stmt.pred) else stmt.orelse), stmt)
             case For():

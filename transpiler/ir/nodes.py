@@ -238,6 +238,8 @@ class Call:
 class Check:
     """Raise the built-in exception named `kind` with `message` unless `pred` is true.
 
+    values: scalars for the places of the message, which `str.format` would fill; without them it is as it stands.
+    kind "print": print the message, filled likewise (also with arrays), and go on.
     kept: params with what their memory is to hold when it raises, as for `Func.effects`.
     """
 
@@ -246,12 +248,18 @@ class Check:
     message: str
     loc: Location | None = None
     kept: tuple[tuple[Var, Value], ...] = ()
+    values: tuple[Value, ...] = ()
 
     @property
     def targets(self) -> tuple[Var, ...]:
         return ()
 
+    @property
+    def prints(self) -> bool:
+        return self.kind == PRINT
 
+
+PRINT = "print"
 Stmt = Let | If | For | While | Call | Check
 
 

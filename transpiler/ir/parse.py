@@ -133,7 +133,12 @@ class _Parser(Reader):
     def statement(self) -> Stmt:
         if self.sees("check") and self.peek(1).text != ":":
             self.at += 1
-            check = Check(self.value(), self.name_or_text(), self.text(), kept=self.kept())
+            pred, kind, message = self.value(), self.name_or_text(), self.text()
+            values: tuple[Value, ...] = ()
+            if self.accept("with"):
+                self.expect("(")
+                values = tuple(self.listed(")", self.value))
+            check = Check(pred, kind, message, kept=self.kept(), values=values)
             self.end_line()
             return check
         targets = self.targets()

@@ -92,7 +92,8 @@ class _Printer:
             case Check():
                 kept = ", ".join(f"{param.name} = {self.value(value)}" for param, value in stmt.kept)
                 kept = f" keeping ({kept})" if kept else ""
-                yield f"{pad}check {self.value(stmt.pred)} {_name(stmt.kind)} {_text(stmt.message)}{kept}{at}"
+                values = f" with ({self.values(stmt.values)})" if stmt.values else ""
+                yield f"{pad}check {self.value(stmt.pred)} {_name(stmt.kind)} {_text(stmt.message)}{values}{kept}{at}"
             case If():
                 yield f"{start}if {self.value(stmt.pred)}:{at}"
                 yield from self.block(stmt.then, depth + 1)

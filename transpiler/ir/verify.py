@@ -160,8 +160,10 @@ class _Verifier:
                 self.call(stmt)
             case Check():
                 self.scalar(stmt.pred, BOOL, "the condition of a check")
+                for value in stmt.values:
+                    self.require(stmt.prints or not value.type.shape, "an array stands in the message of an exception")
                 kind = getattr(builtins, stmt.kind, None)
-                self.require(isinstance(kind, type) and issubclass(kind, Exception),
+                self.require(stmt.prints or (isinstance(kind, type) and issubclass(kind, Exception)),
                              f"{stmt.kind} is not a built-in exception")
                 self.kept(stmt.kept)
             case If():

@@ -24,7 +24,7 @@ def operands(stmt: Stmt) -> tuple[Value, ...]:
         case While():
             return stmt.inits
         case Check():
-            return (stmt.pred, *(value for _, value in stmt.kept))
+            return (stmt.pred, *stmt.values, *(value for _, value in stmt.kept))
         case _:
             assert_never(stmt)
 
@@ -161,7 +161,9 @@ class Copier:
                 b.stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc, stmt.needed))
             case Check():
                 kept = tuple((param, self.value(value)) for param, value in stmt.kept)
-                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept or kept_now()))
+                values = tuple(map(self.value, stmt.values))
+                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept or kept_now(),
+                                     values))
             case If():
                 pred, then, orelse = self.value(stmt.pred), self.block(stmt.then), self.block(stmt.orelse)
                 b.stmts.append(If(self.bind_all(stmt.targets), pred, then, orelse, stmt.loc))
@@ -277,8 +279,9 @@ def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
         case Call():
             return Call(stmt.targets, stmt.func, new, stmt.loc, stmt.needed)
         case Check():
-            kept = tuple((param, value) for (param, _), value in zip(stmt.kept, new[1:], strict=True))
-            return Check(new[0], stmt.kind, stmt.message, stmt.loc, kept)
+            values, rest = new[1:len(stmt.values) + 1], new[len(stmt.values) + 1:]
+            kept = tuple((param, value) for (param, _), value in zip(stmt.kept, rest, strict=True))
+            return Check(new[0], stmt.kind, stmt.message, stmt.loc, kept, values)
         case If():
             return If(stmt.targets, new[0], stmt.then, stmt.orelse, stmt.loc)
         case For():

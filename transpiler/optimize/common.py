@@ -46,7 +46,7 @@ def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, V
                 continue
             if stmt.needed:
                 seen[key] = stmt.targets
-        elif isinstance(stmt, Check):
+        elif isinstance(stmt, Check) and not stmt.prints:
             if ("held", stmt.pred) in seen:
                 continue
             seen["held", stmt.pred] = ()

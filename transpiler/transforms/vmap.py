@@ -54,9 +54,14 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
                         _batch(stmt, copier, lanes)
                 case Check():
                     pred = copier.value(stmt.pred)
+                    if stmt.values and any(copier.value(v) in lanes for v in operands(stmt)):
+                        with located(stmt.loc):
+                            _lane_by_lane(stmt, copier, lanes, size)
+                        continue
                     if pred in lanes:
                         pred = ops.all(pred, axes=(0,))
-                    b.stmts.append(Check(pred, stmt.kind, stmt.message, stmt.loc))
+                    b.stmts.append(Check(pred, stmt.kind, stmt.message, stmt.loc,
+                                         values=tuple(map(copier.value, stmt.values))))
                 case If() | For() | While() | Call():
                     if any(v in lanes for v in map(copier.value, _all_read(stmt))):
                         with located(stmt.loc):
@@ -137,7 +142,7 @@ def _shape_sizes(func: Func) -> list[str]:
     return [name for p in func.params for d in p.type.shape for name in symbols_of(d)]
 
 
-def _lane_by_lane(stmt: If | For | While | Call, copier: Copier, lanes: set[Var], size: Any) -> None:
+def _lane_by_lane(stmt: If | For | While | Call | Check, copier: Copier, lanes: set[Var], size: Any) -> None:
     """A branch, loop or call on batched values: a loop over lanes around it, each with its own branches and trips."""
     read = [v for v in _all_read(stmt) if isinstance(v, Var)]
     batched = sorted((v for v in read if copier.value(v) in lanes), key=lambda v: v.name)

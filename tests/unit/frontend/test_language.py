@@ -434,7 +434,7 @@ def test_truth_of_an_array():
     ("return np.linalg.lstsq(x, x)", "E202"), ("return x.nope", "E116"), ("return x[0, 0]", "E306"),
     ("return x + np.ones(7)", "E301"), ("return np.random.normal()", "E202"), ("return np.sum(x, axis=3)", None),
     ("with open('f') as g: return x", None), ("for v in 3.0: pass", "E312"), ("return x @ np.ones(4)", None),
-    ("print(x)", "E126"), ("return {x: 1}", "E117"), ("np.diagonal(x)[0] = 1.0", None),
+    ("return {x: 1}", "E117"), ("np.diagonal(x)[0] = 1.0", None),
     ("match x:\n        case Z(): pass", "E114"),
 ])
 def test_errors_are_located(body, code, tmp_path):
@@ -484,9 +484,8 @@ def test_text_of_run_time_values_stays_in_messages():
             raise ValueError(f"bad value {x[0]:.2f} of {x.shape[0]}")
         return x
 
-    assert "bad value" in failure(f, X).message
+    assert "bad value ... of ..." in failure(f, X).message
     assert failure(lambda x: f"{x[0]}", X).code == "E111"
-    assert failure(lambda x: print(f"{x[0]}"), X).code == "E126"
 
 
 def test_ranges_between_sizes():

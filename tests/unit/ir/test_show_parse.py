@@ -45,6 +45,8 @@ func f(x: f64[n,3], m: i64, p: bool) -> (loss: f64, "grads[0]": f64[n,3]) where 
       yield
     else:
       check False:bool ValueError ""
+      check False:bool ValueError "{} of {:.3f}" with (m, 1.5:f64)
+      check False:bool print "{}\\n" with (a)
       yield
     yield u, 1e-300:f64
   else:
