@@ -104,6 +104,13 @@ def flags() -> Any:
     return made
 
 
+def read_registries(context: Any) -> None:
+    """Let Numba read what it knows."""
+    load_registries()
+    context.typing_context.refresh()
+    context.refresh()
+
+
 class Caller:
     """Calls in one function.  `builder` is where code goes."""
 
@@ -131,16 +138,10 @@ class Caller:
     def by_numba(self, builder: Any, function: Any, args: Sequence[Value], keywords: Mapping[str, Value],
                  this: Value | None = None) -> Value:
         """The same through all that Numba knows.  this: `function` is the name of a method of it."""
-        typing = self._refreshed()
+        read_registries(self.context)
+        typing = self.context.typing_context
         with ConfigStack().enter(flags()):
             return self._by_numba(typing, builder, function, args, keywords, this)
-
-    def _refreshed(self) -> Any:
-        """Numba's typing context, with all registries read."""
-        load_registries()
-        self.context.typing_context.refresh()
-        self.context.refresh()
-        return self.context.typing_context
 
     def _by_numba(self, typing: Any, builder: Any, function: Any, args: Sequence[Value], keywords: Mapping[str, Value],
                   this: Value | None) -> Value:
@@ -210,7 +211,7 @@ class Caller:
     def _cast_by_numba(self, builder: Any, value: Value, kind: Any) -> Any:
         if not isinstance(value, Number | Other):
             raise NotCovered(f"{type(value).__name__} as {kind}")
-        self._refreshed()
+        read_registries(self.context)
         return self.context.cast(builder, value.llvm, value.type, kind)
 
     def packed(self, builder: Any, kind: Any, parts: Sequence[Any]) -> Any:

@@ -20,11 +20,14 @@ from numba.core.callwrapper import PyCallWrapper
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.environment import Environment
+from numba.core.errors import NumbaError
 from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.registry import cpu_target
 from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
+from numba.core.targetconfig import ConfigStack
 
 from . import memory
+from .calls import flags, read_registries
 from .source import function_tree
 from .statements import FunctionCompiler
 from .values import NotCovered
@@ -116,6 +119,19 @@ def compile_text(text: str, function: Any, signature: tuple[Any, ...], options: 
         raise NotCovered("other options")
     tree = function_tree(text, function.__name__)
     register_symbols()
+    try:
+        return _compiled(tree, function, signature)
+    except (NumbaError, NotImplementedError):       # a kernel's code asked Numba for something it has not read yet
+        pass
+    read_registries(cpu_target.target_context)
+    with ConfigStack().enter(flags()):
+        try:
+            return _compiled(tree, function, signature)
+        except (NumbaError, NotImplementedError) as problem:
+            raise NotCovered(str(problem)) from problem
+
+
+def _compiled(tree: Any, function: Any, signature: tuple[Any, ...]) -> Any:
     context = _context()
     library = context.codegen().create_library(function.__name__)
     library.enable_object_caching()

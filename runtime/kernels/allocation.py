@@ -63,8 +63,8 @@ def _typed(function: Callable[..., Any]) -> None:
 
 
 def new_array(context: Any, builder: Any, kind: types.Array, sizes: list[Any], fill: bool = False) -> Any:
-    """Code that allocates a C-contiguous array; `sizes` are LLVM values.  ValueError, as NumPy raises it, where the
-    number of bytes does not fit in 64 bits."""
+    """Code that allocates a contiguous array, by row or by column as `kind` says; `sizes` are LLVM values.  ValueError,
+    as NumPy raises it, where the number of bytes does not fit in 64 bits."""
     from numba.np.arrayobj import make_array, populate_array  # loaded by any compilation, not by importing Numba
 
     word = context.get_value_type(types.intp)
@@ -72,11 +72,13 @@ def new_array(context: Any, builder: Any, kind: types.Array, sizes: list[Any], f
     overflow = ir.Constant(ir.IntType(1), 0)
     strides: list[Any] = []
     total = itemsize
-    for size in reversed(sizes):
-        strides.insert(0, total)
+    for size in sizes if kind.layout == "F" else reversed(sizes):
+        strides.append(total)
         product = builder.smul_with_overflow(total, size)
         total = builder.extract_value(product, 0)
         overflow = builder.or_(overflow, builder.extract_value(product, 1))
+    if kind.layout != "F":
+        strides.reverse()
     with builder.if_then(overflow, likely=False):
         context.call_conv.return_user_exc(builder, ValueError, ("array is too big",))
     align = context.get_constant(types.uint32, context.get_preferred_array_alignment(kind.dtype))

@@ -14,6 +14,7 @@ from numba.core.typing.templates import AbstractTemplate, Signature, infer_globa
 from numba.extending import lower_builtin
 from numba.np.numpy_support import as_dtype
 
+from gradsmith.kernels.allocation import new_array
 from gradsmith.kernels.factorisations import FACTOR_FLAGS, NOT_POSITIVE, NOT_SQUARE, SINGULAR
 from gradsmith.kernels.strided import INT, MISMATCH, POINTER, SIZE, Matrix, raise_on_failure, support_function
 
@@ -124,13 +125,11 @@ def allocate(
     context: Any, builder: IRBuilder, kind: types.Type, like: tuple[types.Array, ir.Value]
 ) -> tuple[tuple[types.Type, ir.Value], Callable[[], ir.Value]]:
     """Room for a result, as an array or a pointer to a scalar, and how to read it when it has been written."""
-    from numba.np.arrayobj import _empty_nd_impl  # loaded by any compilation, but not by the import of Numba
-
     if not isinstance(kind, types.Array):
         place = cgutils.alloca_once(builder, context.get_value_type(kind))
         return (kind, place), lambda: builder.load(place)
     shape = cgutils.unpack_tuple(builder, context.make_array(like[0])(context, builder, like[1]).shape)
-    value = _empty_nd_impl(context, builder, kind, shape[: kind.ndim])._getvalue()
+    value = new_array(context, builder, kind, shape[: kind.ndim])
     return (kind, value), lambda: value
 
 

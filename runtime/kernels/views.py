@@ -13,6 +13,8 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, Signature, infer_global
 from numba.extending import lower_builtin
 
+from gradsmith.kernels.allocation import new_array
+
 
 def permuted(x: Any, axes: Any) -> Any:
     """`np.transpose(x, axes)`: a view.  `axes` is a tuple of constants."""
@@ -110,15 +112,15 @@ def _lower_reshaped(context: Any, builder: Any, signature: Signature, arguments:
 
 def _contiguous(context: Any, builder: Any, x: types.Array, source: Any) -> Any:
     """A C-contiguous copy."""
-    from numba.np.arrayobj import _empty_nd_impl
-
     shape = cgutils.unpack_tuple(builder, source.shape)
     strides = cgutils.unpack_tuple(builder, source.strides)
-    copy = _empty_nd_impl(context, builder, x.copy(layout="C", readonly=False), shape)
+    kind = x.copy(layout="C", readonly=False)
+    value = new_array(context, builder, kind, shape)
+    copy = context.make_array(kind)(context, builder, value)
     place = cgutils.alloca_once_value(builder, ir.Constant(shape[0].type, 0))
     with cgutils.loop_nest(builder, shape, shape[0].type) as index:
         pointer = cgutils.get_item_pointer2(context, builder, source.data, shape, strides, "A", index)
         position = builder.load(place)
         builder.store(builder.load(pointer), builder.gep(copy.data, [position]))
         builder.store(builder.add(position, ir.Constant(position.type, 1)), place)
-    return copy._getvalue()
+    return value
