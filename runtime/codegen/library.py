@@ -117,6 +117,8 @@ def compile_text(text: str, function: Any, signature: tuple[Any, ...], options: 
         raise NotCovered("the compiler is turned off")
     if any(value != OPTIONS.get(name) for name, value in options.items() if value):
         raise NotCovered("other options")
+    if text.count("\ndef ") > 1:
+        raise NotCovered("several functions, for one of which Numba must not make two versions (see emit/calls.py)")
     tree = function_tree(text, function.__name__)
     register_symbols()
     try:

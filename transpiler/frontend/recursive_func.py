@@ -128,7 +128,7 @@ class Recursion:
         """Interpret the body until nothing new comes up."""
         it = self.it
         names, steps, depth = it.names.taken.copy(), it.steps, len(it.recursions)
-        funcs, traced = library().snapshot(), len(it.traced)
+        funcs, traced, guards = library().snapshot(), len(it.traced), dict(it.assumptions.guards)
         it.recursions.append(self)
         self.lowest = depth
         try:
@@ -138,6 +138,7 @@ class Recursion:
                 it.names.taken |= self.sizes
                 library().restore(funcs)
                 del it.traced[traced:]
+                it.assumptions.guards = dict(guards)      # what an earlier pass took for granted may not be so
                 restore(self.before)
                 self.members, self.lowest = [], depth
                 it.at(self.where)
@@ -177,7 +178,10 @@ class Recursion:
         places = Merger(it, "E130", self.where, (self.before, None))
         with building() as body, keeping_nothing():
             self.depth = body.var(I64, "depth")
-            check(ops.less(self.depth, const(LIMIT, I64)), "RecursionError", "maximum recursion depth exceeded")
+            body.loc = None
+            check(ops.less(self.depth, const(LIMIT, I64)), "RecursionError",
+                  f"maximum recursion depth exceeded in {self.name}")
+            it.at(self.where)
             frame = Frame(self.frame.source, self.frame.scope, self.parent, self.frame.globals, self.frame.cells,
                           self.frame.name, self.frame.class_name)
             self.inputs: list[Var] = []

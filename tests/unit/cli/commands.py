@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 import re
+import sys
 import textwrap
 from pathlib import Path
 
@@ -31,6 +32,7 @@ def load(path):
     """Import a generated file, compiled by Numba."""
     spec = importlib.util.spec_from_file_location(f"generated_{next(_made)}", path)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module        # where Numba looks for functions that call themselves
     spec.loader.exec_module(module)
     return module
 
