@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import ops
 from ..errors import TranspileError, error
 from ..ir import dims
-from ..ir.build import Builder, building, const, current, size_value
+from ..ir.build import Builder, Kept, building, const, current, kept_now, size_value
 from ..ir.dims import DimExpr
 from ..ir.nodes import Block, Call, Check, Const, For, If, Value, Var, While
 from ..ir.types import BOOL, I64
@@ -106,12 +106,16 @@ def either(a: Value, b: Value) -> Value:
 
 @dataclass
 class Arm:
-    """One way through: what it emitted, how it ended and what everything is afterwards."""
+    """One way through: what it emitted, how it ended and what everything is afterwards.
+
+    kept: where it raises, what the caller's arrays hold then.
+    """
 
     builder: Builder
     outcome: Outcome = None
     problem: TranspileError | Unfinished | None = None        # raised on every run that comes here
     state: State = field(default_factory=State)
+    kept: Kept = ()
 
     @property
     def leaves(self) -> bool:
@@ -135,7 +139,7 @@ def go_through(it: Interpreter, arm: Arm, action: Callable[[], Outcome]) -> Arm:
         if not is_pythons_own(located):
             raise located from None
         refuse_caught(it, located)
-        arm.problem = located
+        arm.problem, arm.kept = located, kept_now()
     finally:
         it.branching -= 1
     return arm
@@ -173,6 +177,12 @@ def exception_text(problem: TranspileError) -> tuple[str, tuple[Value, ...]]:
     return (repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)), ()
 
 
+def must_run(arm: Arm, told: Sequence[Value] = ()) -> bool:
+    """Whether what an arm does before it raises can be noticed.  told: the values in the exception's message."""
+    inside = {target for stmt in arm.builder.stmts for target in stmt.targets}
+    return has_effects(arm.builder.stmts) or any(v in inside for v in (*told, *(value for _, value in arm.kept)))
+
+
 def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
     """`if pred: (the arm, which raises)`."""
     assert arm.problem is not None
@@ -182,13 +192,12 @@ def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
     builder = current()
     loc = arm.problem.location or builder.loc
     it.note_raise(text, original_exception(arm.problem))
-    made_here = {t for s in arm.builder.stmts for t in s.targets}
-    if not has_effects(arm.builder.stmts) and made_here.isdisjoint(values):
+    if not must_run(arm, values):
         holds = negated(pred)
         if not (isinstance(holds, Const) and holds.value):
-            builder.stmts.append(Check(holds, kind, text, loc, values=values))
+            builder.stmts.append(Check(holds, kind, text, loc, arm.kept, values))
         return
-    last = Check(Const(False, BOOL), kind, text, loc, values=values)
+    last = Check(Const(False, BOOL), kind, text, loc, arm.kept, values)
     builder.stmts.append(If((), pred, Block((*arm.builder.stmts, last), ()), Block((), ()), builder.loc))
 
 

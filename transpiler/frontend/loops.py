@@ -34,7 +34,7 @@ from .arms import (
     either,
     emit_raise,
     flag_of,
-    has_effects,
+    must_run,
     negated,
     run_arm,
     value_of,
@@ -207,7 +207,7 @@ def _first_trip_raises(loop: Loop, before: State, done: Pass) -> Outcome:
 def _start_at(done: Pass, lo: Value) -> None:
     """The body is for the first trip: its index is where the loop starts."""
     from ..ir.walk import Copier
-    if done.index is None or not has_effects(done.arm.builder.stmts):
+    if done.index is None or not must_run(done.arm):
         return
     sizes = {done.index.name: lo.value if isinstance(lo, Const) else symbol(lo.name, 0)}
     copier = Copier({done.index: lo}, sizes)
@@ -215,6 +215,7 @@ def _start_at(done: Pass, lo: Value) -> None:
         for stmt in done.arm.builder.stmts:
             copier.statement(stmt)
     done.arm.builder.stmts[:] = builder.stmts
+    done.arm.kept = tuple((param, copier.value(value)) for param, value in done.arm.kept)
 
 
 def _finish(loop: Loop, before: State, done: Pass, templates: dict[Place, Template], outer: Builder,
