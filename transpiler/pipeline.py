@@ -15,9 +15,9 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
-from .ir.library import Program, each_func
+from .ir.library import Program, each_func, main_of
 from .ir.nodes import Func, Module
-from .ir.verify import verify
+from .ir.verify import InvalidIR, verify
 from .lower.loops import lower
 from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
@@ -96,6 +96,12 @@ class Step:
     seconds: float
 
 
+def require_effects(before: Program, after: Program, stage: str) -> None:
+    """A stage keeps what the main func does to its arguments: a mistake of ours otherwise."""
+    if main_of(before).effects != main_of(after).effects:
+        raise InvalidIR(f"the stage {stage} has lost effects", main_of(after))
+
+
 @deep_stack()
 def run(func: ProgramT, *, stop: str | None = None, history: list[Step] | None = None,
         stages: Sequence[Stage] = STAGES) -> ProgramT:
@@ -107,6 +113,7 @@ def run(func: ProgramT, *, stop: str | None = None, history: list[Step] | None =
         after = stage.apply(func) if stage.whole else each_func(func, stage.apply)
         if after is not func:
             verify(after)
+            require_effects(func, after, stage.name)
         func = after
         if history is not None:
             history.append(Step(stage.name, func, perf_counter() - start))

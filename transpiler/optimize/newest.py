@@ -13,7 +13,7 @@ The loops write each element once at most: each of their indices is, but for a c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir import dims
 from ..ir.index import At
@@ -33,7 +33,7 @@ class Written:
 def read_newest(func: Func) -> Func:
     ints = Ints(func.body)
     body = _visit(func.body, {}, ints)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, written: Mapping[Value, Written], ints: Ints) -> Block:

@@ -16,7 +16,7 @@ one, or the place is read or written next to the loop anyway, all of it is put i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import ops
 from ..ir.build import Names, building, current
@@ -44,7 +44,7 @@ def promote(func: Func) -> Func:
     ints = Ints(func.body)
     with building(Names(used_names(func))):
         body = _visit(func.body, ints)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, ints: Ints) -> Block:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..ir.nodes import Block, Const, Func, Let, Stmt, Value, Var
@@ -27,7 +28,7 @@ def put_back(func: Func) -> Func:
         uses.update(r for r in block.results if isinstance(r, Var))
     replaced: dict[Var, Value] = {}
     body = _visit(func.body, uses, replaced)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, uses: Counter[Var], replaced: dict[Var, Value]) -> Block:
