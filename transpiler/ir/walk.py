@@ -162,8 +162,9 @@ class Copier:
             case Check():
                 kept = tuple((param, self.value(value)) for param, value in stmt.kept)
                 values = tuple(map(self.value, stmt.values))
-                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept or kept_now(),
-                                     values))
+                if not kept and not stmt.prints:
+                    kept = kept_now()
+                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept, values))
             case If():
                 pred, then, orelse = self.value(stmt.pred), self.block(stmt.then), self.block(stmt.orelse)
                 b.stmts.append(If(self.bind_all(stmt.targets), pred, then, orelse, stmt.loc))
