@@ -1,7 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse
-      ─ lower ─ tidy ─ newest ─ hoist ─ promote ─► emission
+      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ promote ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -21,13 +21,16 @@ from .ir.verify import InvalidIR, verify
 from .lower.loops import lower
 from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
+from .optimize.fuse_adds import fuse_adds
 from .optimize.fuse_calls import fuse_mutual_calls
+from .optimize.gather import gather_adds
 from .optimize.hoist import hoist_all
 from .optimize.newest import read_newest
 from .optimize.promote import promote
 from .optimize.put_back import put_back
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
+from .optimize.unchanged import drop_unchanged
 from .report import Report
 from .stack import deep_stack
 
@@ -53,13 +56,21 @@ def simplify_all(func: Func) -> Func:
 
 
 def tidy(func: Func) -> Func:
-    """After lowering: index arithmetic simplified, equal loads shared, what nobody reads dropped."""
-    return drop_dead_code(share_common(simplify_all(func)))
+    """After lowering: carries that do not change dropped, index arithmetic simplified, equal loads shared, what nobody
+    reads dropped."""
+    return drop_dead_code(share_common(simplify_all(drop_unchanged(func))))
+
+
+def gather_all(func: Func) -> Func:
+    while (fused := fuse_adds(func)) is not func:
+        func = hoist_all(tidy(fused))       # loops inside have the same bounds only then
+    gathered = gather_adds(func)
+    return func if gathered is func else hoist_all(tidy(gathered))
 
 
 def promote_all(func: Func) -> Func:
     promoted = promote(func)
-    return func if promoted is func else hoist_all(drop_dead_code(promoted))
+    return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
 
 
 STAGES: tuple[Stage, ...] = (
@@ -72,6 +83,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
     Stage("newest", read_newest, "reads of what is about to be overwritten"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
+    Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
 )
 PARALLEL_STAGES = tuple(

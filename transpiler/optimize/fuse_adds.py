@@ -1,0 +1,97 @@
+"""Loops side by side that do nothing but add to one array become one.
+
+    before                                            after
+    b = for i in 0 .. n carry (c = a):                b = for i in 0 .. n carry (c = a):
+      yield add_at(c, v(i), i)                          d = add_at(c, v(i), i)
+    d = for j in 0 .. n carry (e = b):                  yield add_at(d, w(i), i + 1)
+      yield add_at(e, w(j), j + 1)
+
+So are the loops inside of them.  The array passes through the cache once, and neighbours meet in one loop, where
+`gather` finds them.  Sums change their order.
+"""
+
+from __future__ import annotations
+
+from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var
+from ..ir.walk import blocks, operands, reads, with_blocks, with_operands
+
+
+def fuse_adds(func: Func) -> Func:
+    body = _visit(func.body)
+    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+
+
+def _visit(block: Block) -> Block:
+    stmts: list[Stmt] = []
+    for old in block.stmts:
+        stmt = with_blocks(old, [_visit(b) for b in blocks(old)])
+        at = _partner(stmts, stmt, block)
+        if at is not None and isinstance(stmt, For):
+            first = stmts[at]
+            assert isinstance(first, For)
+            stmts[at:] = [*stmts[at + 1:], _fused(first, stmt)]
+        else:
+            stmts.append(stmt)
+    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
+        return block
+    return Block(tuple(stmts), block.results)
+
+
+def _partner(stmts: list[Stmt], loop: Stmt, block: Block) -> int | None:
+    """Where the loop stands that this one goes on adding behind, if nobody sees what is between them."""
+    if not isinstance(loop, For) or not _only_adds(loop):
+        return None
+    for at in range(len(stmts) - 1, -1, -1):
+        stmt = stmts[at]
+        if isinstance(stmt, For) and stmt.targets == loop.inits:
+            (array,) = stmt.targets
+            seen = [s for s in block.stmts if array in operands(s) or any(array in reads(b) for b in blocks(s))]
+            alike = all(_same(x, y) for x, y in zip((stmt.lo, stmt.hi, stmt.step), (loop.lo, loop.hi, loop.step)))
+            alone = len(seen) == 1 and array not in block.results and array not in reads(loop.body)
+            return at if alike and alone and _only_adds(stmt) else None
+        if not (isinstance(stmt, Let) and stmt.op.is_pure and stmt.op.access is None):
+            return None
+    return None
+
+
+def _same(a: Value, b: Value) -> bool:
+    return a is b or (isinstance(a, Const) and isinstance(b, Const) and a.value == b.value)
+
+
+def _only_adds(loop: For) -> bool:
+    """Whether the loop has one carry, an array, and all it does is to add to elements of it."""
+    if len(loop.carries) != 1 or not loop.carries[0].type.shape:
+        return False
+    version: Value = loop.carries[0]
+    for stmt in loop.body.stmts:
+        if isinstance(stmt, Let) and version not in operands(stmt):
+            if stmt.op.access in ("store", "add_at") or not stmt.op.is_pure:
+                return False
+        elif isinstance(stmt, Let):
+            if stmt.op.access != "add_at" or stmt.args[0] is not version or version in stmt.args[1:]:
+                return False
+            version = stmt.target
+        elif isinstance(stmt, For) and stmt.inits == (version,) and version not in reads(stmt.body) and _only_adds(
+                stmt):
+            version = stmt.targets[0]
+        else:
+            return False
+    return loop.body.results == (version,)
+
+
+def _fused(first: For, second: For) -> For:
+    """One loop, which does what both do in each trip."""
+    replaced: dict[Var, Value] = {second.index: first.index, second.carries[0]: first.body.results[0]}
+    behind = [_substituted(stmt, replaced) for stmt in second.body.stmts]
+    (result,) = second.body.results
+    last = replaced.get(result, result) if isinstance(result, Var) else result
+    body = _visit(Block((*first.body.stmts, *behind), (last,)))
+    return For(second.targets, first.index, first.lo, first.hi, first.step, first.carries, first.inits, body,
+               first.parallel and second.parallel, second.loc)
+
+
+def _substituted(stmt: Stmt, replaced: dict[Var, Value]) -> Stmt:
+    inner = [Block(tuple(_substituted(s, replaced) for s in b.stmts),
+                   tuple(replaced.get(r, r) if isinstance(r, Var) else r for r in b.results)) for b in blocks(stmt)]
+    return with_blocks(with_operands(stmt, replaced), inner)
+
