@@ -12,13 +12,15 @@ So are the loops inside of them.  The array passes through the cache once, and n
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var
 from ..ir.walk import blocks, operands, reads, with_blocks, with_operands
 
 
 def fuse_adds(func: Func) -> Func:
     body = _visit(func.body)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block) -> Block:

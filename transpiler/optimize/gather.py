@@ -14,7 +14,7 @@ as it is.  Sums change their order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .. import ops
 from ..ir.build import Names, building, current, for_loop, int_const
@@ -48,7 +48,7 @@ def gather_adds(func: Func) -> Func:
     ints = Ints(func.body)
     with building(Names(used_names(func))):
         body = _visit(func.body, ints)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, ints: Ints) -> Block:

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir.nodes import Block, For, Func, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_operands
 
@@ -17,7 +19,7 @@ from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_oper
 def drop_unchanged(func: Func) -> Func:
     sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)}
     body = _visit(func.body, {}, sizes)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, replaced: dict[Var, Value], sizes: set[str]) -> Block:
