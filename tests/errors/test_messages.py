@@ -70,12 +70,24 @@ def test_a_method_by_keyword():
     assert 6.0 == gs.grad(Model().loss)(x=3.0)
 
 
+def rising(n, x):
+    return rising(n + 1, x) if n > 0 else rising(n - 1, x)
+
+
+def wrapped(n, x):
+    return 0.0 if n == 0 else wrapped(n - 1, (x, x))
+
+
 def test_recursion_says_how_to_end_it():
-    problem, raised = problem_of(lambda: gs.jit(factorial)(5.0))
+    assert 120.0 == gs.jit(factorial)(5.0) == gs.jit(factorial, static_argnums=0)(5)
+    problem, raised = problem_of(lambda: gs.jit(rising)(5, 1.0))
     assert "E125" == problem.code
     assert isinstance(raised, RecursionError)
-    assert "static_argnums" in problem.help
-    assert 120.0 == gs.jit(factorial, static_argnums=0)(5)
+    assert "return without a recursive call" in problem.help
+    problem, _ = problem_of(lambda: gs.jit(wrapped)(5, 1.0))
+    assert "E130" == problem.code
+    assert "the arguments of `wrapped` do not settle" in problem.message
+    assert "the first call is at " in problem.label
 
 
 def test_no_advice_names_what_does_not_exist():
