@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from .transpiler.frontend.interpreter import Interpreter
 
 
-def checkpoint(over: Any, *, every: int | None = None, memory: float | None = None) -> Any:
+def checkpoint(over: Any, *, every: int | None = None, memory: float | None = None,
+               slots: int | None = None) -> Any:
     """Of a function: the same function, of which reverse mode keeps only the arguments and computes the rest again.
 
         block = gradsmith.checkpoint(lambda w, x: np.tanh(w @ np.tanh(w @ x)))
@@ -28,10 +29,13 @@ def checkpoint(over: Any, *, every: int | None = None, memory: float | None = No
     iterations, states of c bytes and p bytes that an iteration's derivative needs: about the square root of what is
     kept otherwise.
     memory: the most bytes that may be kept; MemoryError when the loop runs, where that is not enough.
+    slots: the most states that may be kept, with iterations run again as often as that takes, in the best order
+    (binomial checkpointing, "Revolve"): with s states, (s + r)! / (s! r!) iterations are run at most r times more.
 
-    Raises: ValueError where `every` or `memory` is less than 1, or given for a function.
+    Raises: ValueError where `every`, `memory` or `slots` is less than 1, or given for a function, or two are given
+    that exclude each other.
     """
-    wish = _wish(every, memory)
+    wish = _wish(every, memory, slots)
     if not callable(over):
         return over
     _check_function(wish)
@@ -41,26 +45,29 @@ def checkpoint(over: Any, *, every: int | None = None, memory: float | None = No
 
 def _check_function(wish: Checkpoint) -> None:
     if wish != Checkpoint():
-        raise ValueError("checkpoint: `every` and `memory` are for loops, a function has no iterations")
+        raise ValueError("checkpoint: `every`, `memory` and `slots` are for loops, a function has no iterations")
 
 
-def _wish(every: Any, memory: Any) -> Checkpoint:
-    for name, value in (("every", every), ("memory", memory)):
+def _wish(every: Any, memory: Any, slots: Any) -> Checkpoint:
+    for name, value in (("every", every), ("memory", memory), ("slots", slots)):
         if value is not None and (not isinstance(value, (int, float)) or isinstance(value, bool)):
             raise TypeError(f"checkpoint: {name} is a number, not {type(value).__name__}")
         if value is not None and value < 1:
             raise ValueError(f"checkpoint: {name} is {value}, and must be at least 1")
-    return Checkpoint(None if every is None else int(every), None if memory is None else int(memory))
+    if slots is not None and (every is not None or memory is not None):
+        raise ValueError("checkpoint: `slots` goes without `every` and `memory`")
+    return Checkpoint(*(None if value is None else int(value) for value in (every, memory, slots)))
 
 
-def _checkpoint(it: Interpreter, over: Any, *, every: Any = None, memory: Any = None) -> Any:
+def _checkpoint(it: Interpreter, over: Any, *, every: Any = None, memory: Any = None,
+                slots: Any = None) -> Any:
     """What the frontend does with a call of `checkpoint`."""
-    for name, value in (("every", every), ("memory", memory)):
+    for name, value in (("every", every), ("memory", memory), ("slots", slots)):
         if value is not None and not isinstance(value, (int, float)):
             raise RuleError(f"checkpoint: {name} must be known while transpiling", code="E117", kind=TypeError,
                             help="leave it out, and the distance is the one that takes the least memory")
     try:
-        wish = _wish(every, memory)
+        wish = _wish(every, memory, slots)
         if isinstance(over, (Closure, Partial, TransformValue)) or (callable(over) and not isinstance(over, ArrayRef)):
             _check_function(wish)
             return TransformValue("checkpoint", over)

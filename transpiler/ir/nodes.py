@@ -183,10 +183,12 @@ class Checkpoint:
     """A wish that the reverse mode keeps the state of a loop at some iterations only and runs the rest again.
 
     every: the number of iterations between; None: so that the memory is least.  memory: how many bytes may be kept.
+    slots: how many states may be kept, with iterations run again as often as that takes.
     """
 
     every: int | None = None
     memory: int | None = None
+    slots: int | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -6,7 +6,7 @@
                                | "call" name "(" values ")" ["if" "read"]
                                | "if" value ":" block "else" ":" block
                                | "for" bound "in" value ".." value "step" value [carries] ["parallel"] ["segment"]
-                 ["checkpoint" "(" number ";" number ")"] ":" block
+                 ["checkpoint" "(" number ";" number ";" number ")"] ":" block
                                | "while" [carries] ":" "cond" ":" block "do" ":" block )
     targets   := bound ("," bound)* | "(" ")"
     bound     := name ":" type
@@ -231,8 +231,10 @@ class _Parser(Reader):
         every = int(self.number())
         self.expect(";")
         memory = int(self.number())
+        self.expect(";")
+        slots = int(self.number())
         self.expect(")")
-        return Checkpoint(every or None, memory or None)
+        return Checkpoint(every or None, memory or None, slots or None)
 
     def carries(self) -> tuple[tuple[Var, ...], tuple[Value, ...]]:
         if not self.accept("carry"):

@@ -104,7 +104,8 @@ class _Printer:
                 carry = f" {self.carries(stmt)}" if stmt.carries else ""
                 marks = " parallel" * stmt.parallel + " segment" * stmt.segment
                 if stmt.checkpoint is not None:
-                    marks += f" checkpoint({stmt.checkpoint.every or 0}; {stmt.checkpoint.memory or 0})"
+                    wish = stmt.checkpoint
+                    marks += f" checkpoint({wish.every or 0}; {wish.memory or 0}; {wish.slots or 0})"
                 yield f"{start}for {self.bound(stmt.index)} in {lo} .. {hi} step {step}{carry}{marks}:{at}"
                 yield from self.block(stmt.body, depth + 1)
             case While():

@@ -179,6 +179,9 @@ def keep_overwritten(func: Func) -> tuple[Func, dict[Let, Var]]:
         for stmt in block.stmts:
             if isinstance(stmt, Let) and stmt in writes:
                 found[stmt] = _overwritten(stmt, stmts)
+            if isinstance(stmt, For) and stmt.checkpoint is not None and stmt.checkpoint.slots is not None:
+                stmts.append(stmt)                       # nothing in it is undone
+                continue
             inner = blocks(stmt)
             stmts.append(with_blocks(stmt, [visit(b) for b in inner]) if inner else stmt)
         return Block(tuple(stmts), block.results) if any(

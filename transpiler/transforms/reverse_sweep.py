@@ -21,6 +21,7 @@ from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
 from ..ir.walk import Copier, all_statements, blocks, reads, with_blocks
 from ..ops.base import Into, Zeros, cotangent_zeros
+from .binomial import emit_sweep, swept
 from .calls import call_vjp
 from .chains import Chains, Link
 from .common import name_like, unsupported_statement
@@ -320,7 +321,25 @@ class ReverseSweep:
 
     # --- loops -------------------------------------------------------------------------------------------------
 
+    def _sweep(self, stmt: For, slots: int, adjoints: Adjoints) -> None:
+        """The adjoint of a loop of which few states may be kept."""
+        plan = swept(stmt, self.active, self.scopes.by_name())
+        cts = self._totals([stmt.targets[k] for k in plan.moving], adjoints)
+        totals = self._totals([plan.outside[k] for k in plan.touched], adjoints)
+        lo, hi, step = (self.copier.value(v) for v in (stmt.lo, stmt.hi, stmt.step))
+        inits, outside = ([self.copier.value(v) for v in values] for values in (stmt.inits, plan.outside))
+        bars, sums = emit_sweep(plan, trip_count(lo, hi, step), lo, slots, inits, outside, cts, totals)
+        for k, bar in zip(plan.moving, bars, strict=True):
+            init = stmt.inits[k]
+            if isinstance(init, Var) and init in self.active:
+                adjoints.add(init, bar, Zeros.MASKED)
+        for k, bar in zip(plan.touched, sums, strict=True):
+            adjoints.add(plan.outside[k], bar, Zeros.MASKED)
+
     def _loop(self, stmt: For, adjoints: Adjoints) -> None:
+        if stmt.checkpoint is not None and stmt.checkpoint.slots is not None:
+            self._sweep(stmt, stmt.checkpoint.slots, adjoints)
+            return
         moving = [k for k, c in enumerate(stmt.carries) if c in self.active]
         outer = self._outer_reads(stmt)
         masked = any(s.op.masks for s in all_statements(stmt.body) if isinstance(s, Let)) or any(

@@ -57,7 +57,8 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
     seen = _analysed(func, wrt, active, cotangents, given)
-    wishes = [s for s in all_statements(seen.func.body) if isinstance(s, For) and s.checkpoint is not None]
+    wishes = [s for s in all_statements(seen.func.body) if isinstance(s, For) and s.checkpoint is not None
+              and s.checkpoint.slots is None]
     if wishes:
         places = Places(seen.scopes)
         func = in_segments(seen.func, {s: bytes_per_iteration(s, seen.residuals, places) for s in wishes})

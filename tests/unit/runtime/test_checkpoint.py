@@ -35,6 +35,18 @@ def every_third(w, x, n):
     return np.sum(x * x)
 
 
+def three_states(w, x, n):
+    for _ in gs.checkpoint(range(n), slots=3):
+        x = np.tanh(w @ x) + x[0] * np.sin(x)
+    return np.sum(x * x)
+
+
+def one_state(w, x, n):
+    for _ in gs.checkpoint(range(n), slots=1):
+        x = np.tanh(w @ x) + x[0] * np.sin(x)
+    return np.sum(x * x)
+
+
 @pytest.fixture
 def inputs():
     rng = np.random.default_rng(0)
@@ -47,7 +59,7 @@ def in_python(monkeypatch):
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
-@pytest.mark.parametrize("function", [of_function, of_loop, every_third])
+@pytest.mark.parametrize("function", [of_function, of_loop, every_third, three_states, one_state])
 def test_derivatives_are_those_without(function, n, inputs):
     w, x, d = inputs
     assert plain(w, x, n) == function(w, x, n)
@@ -58,7 +70,7 @@ def test_derivatives_are_those_without(function, n, inputs):
     np.testing.assert_allclose(again, wanted, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("function", [of_function, of_loop])
+@pytest.mark.parametrize("function", [of_function, of_loop, three_states])
 def test_batch(function, inputs):
     w, x, d = inputs
     both = np.stack([w, 0.5 * d])
@@ -98,6 +110,37 @@ def peak(function, *args):
     return found
 
 
+def kept_in_slots(u, n):
+    for _ in gs.checkpoint(range(n), slots=6):
+        u = np.sin(u) * u
+    return np.sum(u)
+
+
+def written_in_slots(u, n):
+    u = u.copy()
+    total = 0.0
+    for t in gs.checkpoint(range(n), slots=2):
+        for i in range(1, len(u) - 1):
+            u[i] = np.sin(u[i - 1] * u[i + 1]) + t * 0.1 * u[i] ** 2
+        total += u[1] * u[2]
+    return np.sum(u * u) + total
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 7, 20])
+def test_slots_with_arrays_written_in_place(n):
+    u, d = np.linspace(0.2, 0.9, 5), np.array([0.3, -0.2, 0.5, 0.1, -0.4])
+    difference = (written_in_slots(u + 1e-6 * d, n) - written_in_slots(u - 1e-6 * d, n)) / 2e-6
+    np.testing.assert_allclose(np.sum(gs.grad(written_in_slots)(u, n) * d), difference, rtol=1e-6)
+    np.testing.assert_allclose(gs.jvp(lambda u: written_in_slots(u, n), (u,), (d,))[1],
+                               np.sum(gs.grad(written_in_slots)(u, n) * d), rtol=1e-10)
+
+
+def test_slots_bound_the_memory():
+    u = np.linspace(0.1, 0.9, 400)
+    assert peak(kept_in_slots, u, 144) < 25 * u.nbytes
+    assert peak(kept_in_slots, u, 576) < 1.2 * peak(kept_in_slots, u, 144)
+
+
 def test_memory_grows_with_the_root_of_the_trips():
     u = np.linspace(0.1, 0.9, 50)
     state = u.nbytes
@@ -131,6 +174,8 @@ def test_errors():
         gs.checkpoint(range(3), every=0)
     with pytest.raises(TypeError, match="memory is a number, not str"):
         gs.checkpoint(range(3), memory="1 MB")
+    with pytest.raises(ValueError, match="`slots` goes without"):
+        gs.checkpoint(range(3), every=2, slots=2)
     with pytest.raises(ValueError, match="a function has no iterations"):
         gs.checkpoint(np.sin, every=2)
     with pytest.raises(NotImplementedError, match="cannot be left by `break`"):
