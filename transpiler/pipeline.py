@@ -28,6 +28,7 @@ from .optimize.hoist import hoist_all
 from .optimize.newest import read_newest
 from .optimize.promote import promote
 from .optimize.put_back import put_back
+from .optimize.settle import settle
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
 from .optimize.unchanged import drop_unchanged
@@ -85,6 +86,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
+    Stage("settle", settle, "what arguments are to hold computed in their own memory"),
 )
 PARALLEL_STAGES = tuple(
     Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage

@@ -275,10 +275,11 @@ class Storage:
             return
         if a.type.dtype != b.type.dtype or a.type.rank != b.type.rank:
             return
-        if _called(a) != _called(b) and (a in self.params or b in self.params or not a.type.shape):
-            return      # the user has two names for it: `d_x = ct`
-        if self.memory.home(a) != self.memory.home(b):
+        home = self.memory.home(a)
+        if home != self.memory.home(b):
             return      # the name of a parameter with an effect always means its memory
+        if home is None and _called(a) != _called(b) and (a in self.params or b in self.params or not a.type.shape):
+            return      # the user has two names for it: `d_x = ct`
         a, b = self.owner(a), self.owner(b)
         if a is b or self.live(a) & self.live(b) or self._is_index(a) or self._is_index(b):
             return

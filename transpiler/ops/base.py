@@ -106,6 +106,7 @@ class Op(ABC):
     result_count: int = 1
     is_pure = True
     is_shareable = True         # equal calls may be one; not so where the result is meant to be written into
+    is_unset = False            # an array whose elements are whatever, all of which are going to be stored
     lowering: Lowering
     scalar: Any = None          # ELEMENTWISE: Python source with {0}, {1}, or a function of the argument types to it
     access: str | None = None   # what emission writes as an index: "load", "store" or "add_at"

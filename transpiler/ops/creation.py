@@ -80,7 +80,7 @@ class Empty(Creation):
     """An array whose elements are all going to be stored.  The reference fills it with NaN, the largest integer or
     True, so that a read of an element that was not stored shows."""
 
-    name, lowering, is_shareable = "empty", Lowering.KERNEL, False
+    name, lowering, is_shareable, is_unset = "empty", Lowering.KERNEL, False, True
 
     def infer(self, *, shape: tuple[Any, ...], dtype: str) -> Type:
         return Type(dtype, tuple(shape))
