@@ -6,28 +6,30 @@
     d = for j in 0 .. n carry (e = b):                  yield add_at(d, w(i), i + 1)
       yield add_at(e, w(j), j + 1)
 
-So are the loops inside of them.  The array passes through the cache once, and neighbours meet in one loop, where
-`gather` finds them.  Sums change their order.
+So are the loops inside of them, the innermost only where they add to neighbours, which `gather` then finds in one
+loop: others are vectorised as they are.  The array passes through the cache once.  Sums change their order.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from ..ir import dims
+from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var
 from ..ir.walk import blocks, operands, reads, with_blocks, with_operands
 
 
 def fuse_adds(func: Func) -> Func:
-    body = _visit(func.body)
+    body = _visit(func.body, Ints(func.body))
     return func if body is func.body else replace(func, body=body)
 
 
-def _visit(block: Block) -> Block:
+def _visit(block: Block, ints: Ints) -> Block:
     stmts: list[Stmt] = []
     for old in block.stmts:
-        stmt = with_blocks(old, [_visit(b) for b in blocks(old)])
-        at = _partner(stmts, stmt, block)
+        stmt = with_blocks(old, [_visit(b, ints) for b in blocks(old)])
+        at = _partner(stmts, stmt, block, ints)
         if at is not None and isinstance(stmt, For):
             first = stmts[at]
             assert isinstance(first, For)
@@ -39,7 +41,7 @@ def _visit(block: Block) -> Block:
     return Block(tuple(stmts), block.results)
 
 
-def _partner(stmts: list[Stmt], loop: Stmt, block: Block) -> int | None:
+def _partner(stmts: list[Stmt], loop: Stmt, block: Block, ints: Ints) -> int | None:
     """Where the loop stands that this one goes on adding behind, if nobody sees what is between them."""
     if not isinstance(loop, For) or not _only_adds(loop):
         return None
@@ -50,10 +52,23 @@ def _partner(stmts: list[Stmt], loop: Stmt, block: Block) -> int | None:
             seen = [s for s in block.stmts if array in operands(s) or any(array in reads(b) for b in blocks(s))]
             alike = all(_same(x, y) for x, y in zip((stmt.lo, stmt.hi, stmt.step), (loop.lo, loop.hi, loop.step)))
             alone = len(seen) == 1 and array not in block.results and array not in reads(loop.body)
-            return at if alike and alone and _only_adds(stmt) else None
+            return at if alike and alone and _only_adds(stmt) and _are_neighbours(stmt, loop, ints) else None
         if not (isinstance(stmt, Let) and stmt.op.is_pure and stmt.op.access is None):
             return None
     return None
+
+
+def _are_neighbours(first: For, second: For, ints: Ints) -> bool:
+    """Whether two innermost loops add to elements that are always equally far apart; loops around others are free."""
+    if any(isinstance(stmt, For) for stmt in (*first.body.stmts, *second.body.stmts)):
+        return True
+    index = dims.symbol(first.index.name, 0)
+    return all(isinstance(dims.substitute(ints.dim(q), {second.index.name: index}) - ints.dim(p), int)
+               for a in _adds(first) for b in _adds(second) for p, q in zip(a.args[2:], b.args[2:]))
+
+
+def _adds(loop: For) -> list[Let]:
+    return [stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt.op.access == "add_at"]
 
 
 def _same(a: Value, b: Value) -> bool:
@@ -82,12 +97,12 @@ def _only_adds(loop: For) -> bool:
 
 
 def _fused(first: For, second: For) -> For:
-    """One loop, which does what both do in each trip."""
+    """One loop, which does what both do in each trip; loops inside it are for the next round."""
     replaced: dict[Var, Value] = {second.index: first.index, second.carries[0]: first.body.results[0]}
     behind = [_substituted(stmt, replaced) for stmt in second.body.stmts]
     (result,) = second.body.results
     last = replaced.get(result, result) if isinstance(result, Var) else result
-    body = _visit(Block((*first.body.stmts, *behind), (last,)))
+    body = Block((*first.body.stmts, *behind), (last,))
     return For(second.targets, first.index, first.lo, first.hi, first.step, first.carries, first.inits, body,
                first.parallel and second.parallel, second.loc)
 

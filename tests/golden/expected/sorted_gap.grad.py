@@ -16,13 +16,14 @@ def sorted_gap_grad(x):
         raise TypeError("sorted_gap_grad was generated for x: f64[n]")
     n = x.shape[0]
     S = sort(x, 0)                              # sorted_gap.py:6
-    s = min(n, 1)                               # sorted_gap.py:6
+    s = max(n - 1, 0)
+    a = min(n, 1)                               # sorted_gap.py:6
     N = np.zeros(n)
-    for i in range(max(n - 1, 0)):
-        a = s + i                               # sorted_gap.py:6
-        d_t_i = 2.0 * (S[a] - S[i])             # sorted_gap.py:6
-        N[i] -= d_t_i                           # sorted_gap.py:6
-        N[a] += d_t_i                           # sorted_gap.py:6
+    for i in range(s):
+        N[i] -= 2.0 * (S[a + i] - S[i])         # sorted_gap.py:6
+    for i in range(s):
+        b = a + i                               # sorted_gap.py:6
+        N[b] += 2.0 * (S[b] - S[i])             # sorted_gap.py:6
     A = argsort(x, 0)                           # sorted_gap.py:6
     d_x = np.zeros(n)
     for i in range(n):
