@@ -63,10 +63,10 @@ The text given with `source=` or the file named on the command line is not valid
 own parser stopped.
 """)
 _code("E110", "A statement that is not supported", NotImplementedError, """
-The statement has no meaning that can be differentiated or compiled: `class`, `match`, `async`, `with` of anything but
-`np.errstate`, and the like inside a transpiled function. Move it out of the function and pass in what it made; for
-`match` write `if` and `elif`. `try` catches what is raised in every run; an exception that some runs raise and others
-do not cannot be caught inside the function.
+The statement has no meaning that can be differentiated or compiled: `class`, `async`, `with` of anything but
+`np.errstate`, and the like inside a transpiled function. Move it out of the function and pass in what it made. `try`
+catches what is raised in every run; an exception that some runs raise and others do not cannot be caught inside the
+function. An iterator that only some trips or branches take from cannot be gone on with: index what it goes over.
 """)
 _code("E111", "An expression that is not supported", NotImplementedError, """
 The expression has no meaning that can be differentiated or compiled, such as `await` or `yield`. Compute its value
@@ -114,9 +114,10 @@ variables from one trip to the next. These must keep their type, shape and struc
     for i in range(len(x)):
         total = total + x[i]
 
-Start it with a value of the type that it will have: `total = np.zeros_like(x[0])`. A list that one loop appends to is
-an array for NumPy afterwards; in nested loops, write into an array. Loops over a number of trips that is known while
-transpiling are unrolled where they need it, and may change anything.
+Start it with a value of the type that it will have: `total = np.zeros_like(x[0])`. Lists may grow: their elements must
+be alike, numbers of one kind, arrays of one shape, or tuples, lists, dicts and objects of such. How much a `while` or
+nested loops append is found by running them ahead, where only the latest elements (`values[-1]`) can be read. Loops
+over a number of trips that is known while transpiling are unrolled where they need it, and may change anything.
 """)
 _code("E123", "A name that may mean two arrays is written to", ValueError, """
 After a run-time `if`, one name may refer to one array or to another, and then it is written in place. Which of the
@@ -132,7 +133,7 @@ on every way through it. A loop over very many steps stays a loop in the generat
 value, and so does a recursion that a run-time value ends.
 """)
 _code("E126", "A side effect that is not supported", NotImplementedError, """
-Printing, appending to a list from outside, or rebinding a global has an effect beyond arguments and results.
+Appending to a list from outside, rebinding a global or printing to a file has an effect beyond arguments and results.
 Return the value instead.
 """)
 _code("E127", "Arguments that share memory, one of which is written to", ValueError, """

@@ -353,6 +353,36 @@ def append_under_condition_after(x):
     return sum(out) + len(out)
 
 
+@program(*ramps())
+def stack_machine(x):
+    stack = [0.5]
+    i = 0
+    for v in x:
+        if v < 0:
+            stack.append(v)
+        else:
+            if len(stack) > 1:
+                a = stack.pop()
+                stack.append(a * v)
+            else:
+                stack.append(v)
+    return sum(stack) + len(stack)
+
+
+@program(*ramps())
+def while_break_append(x):
+    out = []
+    i = 0
+    while True:
+        if i == len(x):
+            break
+        if x[i] > 1.2:
+            break
+        out.append(x[i])
+        i += 1
+    return sum(out) + max(out, default=7.0)
+
+
 @pytest.mark.parametrize("f, args, batch", PROGRAMS)
 def test_programs(f, args, batch):
     check_everywhere(f, *args, batch=batch)

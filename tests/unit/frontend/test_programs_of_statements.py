@@ -431,6 +431,20 @@ def dict_grow_static(x):
     return sum(d.values())
 
 
+@program((1.5, 1), (1.5, 2), (1.5, 3), (1.5, 4), (1.5, -7))
+def match_int(x, k):
+    match k:
+        case 1:
+            return x
+        case 2 | 3:
+            y = x ** 2
+        case n if n < 0:
+            y = x * n
+        case _:
+            y = 0.0
+    return y + 1
+
+
 @pytest.mark.parametrize("f, args, batch", PROGRAMS)
 def test_programs(f, args, batch):
     check_everywhere(f, *args, batch=batch)
