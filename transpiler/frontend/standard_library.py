@@ -22,11 +22,12 @@ from ..ops.spelling import Weak, cast
 from .attributes import MUTATORS, get_attribute
 from .decided import check_own
 from .expressions import opposite
+from .folding import python_sum
 from .grown import is_grown
 from .growth import GROWING
 from .iteration import DimRange, Iterator, iterate
 from .operators import BY_FUNCTION, COMPARE, UNARY, binary, compare, contains, unary
-from .python_functions import TABLE, find_builtin, means, python_sorted, python_sum, single_number
+from .python_functions import TABLE, find_builtin, means, python_sorted, single_number
 from .values import (
     ArrayRef,
     BoundMethod,

@@ -19,9 +19,6 @@ from .arms import (
     Mixed,
     Outcome,
     condition,
-    emit_raise,
-    negated,
-    run_arm,
 )
 from .attributes import set_attribute
 from .branches import (
@@ -34,7 +31,8 @@ from .carried import (
 from .comprehensions import materialised
 from .decided import check_own
 from .environment import Frame
-from .errors import is_pythons_own, original_exception, raised
+from .errors import raised
+from .exceptions import execute_assert, execute_raise, execute_try
 from .expressions import evaluate, evaluate_test, load_name, make_closure
 from .growth import grow_lists, look_at_for, look_at_while, one_trip
 from .guards import Access
@@ -46,9 +44,8 @@ from .loops import (
 )
 from .operators import BINARY, Operator, binary
 from .state import capture, restore
-from .texts import joined, piece
 from .trips import can_unroll, trips_of
-from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList, is_static, to_python
+from .values import ArrayRef, Instance, Masked, OuterDict, OuterList, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -449,95 +446,6 @@ def _pass(it: Interpreter, node: Any, frame: Frame) -> None:
     return None
 
 
-def _assert(it: Interpreter, node: gast.Assert, frame: Frame) -> None:
-    test = evaluate_test(it, node.test, frame)
-    it.at(frame.location(node.test))
-    holds = condition(it, test, "this `assert`")
-    if holds is True:
-        return
-    at = frame.location(node)
-
-    def fail() -> Outcome:
-        message = evaluate(it, node.msg, frame) if node.msg is not None else None
-        if not is_static(message) and not isinstance(message, OpaqueText):
-            message = joined(it, [piece(it, message)])
-        raise raised(AssertionError(*([] if message is None else [message])), at)
-
-    if isinstance(holds, bool):
-        fail()
-    else:
-        arm = run_arm(it, fail)
-        it.at(at)
-        emit_raise(it, negated(holds), arm)
-
-
-def _raise(it: Interpreter, node: gast.Raise, frame: Frame) -> None:
-    at = frame.location(node)
-    if node.exc is None:
-        if it.handling:
-            raise it.handling[-1]
-        raise raised(RuntimeError("No active exception to reraise"), at)
-    value = evaluate(it, node.exc, frame)
-    it.at(at)
-    if isinstance(value, type) and issubclass(value, BaseException):
-        value = it.native(value)
-    if isinstance(value, Instance) and issubclass(value.cls, BaseException):
-        value = it.native(value.cls, *(a for a in value.fields.get("args", ()) if is_static(a)))
-    if not isinstance(value, BaseException):
-        value = TypeError("exceptions must derive from BaseException")
-    if isinstance(value, TranspileError):
-        raise value
-    raise raised(value, at)
-
-
-def _try(it: Interpreter, node: gast.Try, frame: Frame) -> Outcome:
-    try:
-        jump = _try_body(it, node, frame)
-    except TranspileError:
-        ended = execute_block(it, node.finalbody, frame)
-        if ended is not None:
-            return ended
-        raise
-    ended = execute_block(it, node.finalbody, frame)
-    return ended if ended is not None else jump
-
-
-def _try_body(it: Interpreter, node: gast.Try, frame: Frame) -> Outcome:
-    """An exception that surely happens is caught; one that depends on run-time values leaves the function."""
-    it.catching.append(lambda problem: _handler_of(it, node, problem, frame) is not None)
-    try:
-        jump = execute_block(it, node.body, frame)
-    except TranspileError as problem:
-        it.catching.pop()
-        handler = _handler_of(it, node, problem, frame) if is_pythons_own(problem) else None
-        if handler is None:
-            raise
-        name = handler.name.id if handler.name is not None else None
-        if name is not None:
-            store_name(it, name, original_exception(problem), handler, frame)
-        it.handling.append(problem)
-        try:
-            return execute_block(it, handler.body, frame)
-        finally:
-            it.handling.pop()
-            owner = frame.owner_of(name) if name is not None else None
-            if owner is not None and name is not None:
-                owner.variables.pop(name, None)
-    it.catching.pop()
-    if isinstance(jump, Mixed) and jump.falls and node.orelse:
-        return run_rest(it, jump, node.orelse, frame)
-    return jump if jump is not None else execute_block(it, node.orelse, frame)
-
-
-def _handler_of(it: Interpreter, node: gast.Try, problem: TranspileError, frame: Frame) -> Any | None:
-    exception = original_exception(problem)
-    for handler in node.handlers:
-        kinds = evaluate(it, handler.type, frame) if handler.type is not None else BaseException
-        if isinstance(exception, kinds) or isinstance(problem, kinds):
-            return handler
-    return None
-
-
 def _with(it: Interpreter, node: gast.With, frame: Frame) -> Outcome:
     for item in node.items:
         manager = evaluate(it, item.context_expr, frame)
@@ -594,6 +502,7 @@ HANDLERS: dict[type, Callable[..., Any]] = {
     gast.Expr: _expression, gast.Assign: _assign, gast.AnnAssign: _annotated, gast.AugAssign: _augmented,
     gast.Delete: _delete, gast.Return: _return, gast.If: execute_if, gast.For: _for, gast.While: _while,
     gast.Break: _break, gast.Continue: _continue, gast.Pass: _pass, gast.Global: _pass, gast.Nonlocal: _pass,
-    gast.Assert: _assert, gast.Raise: _raise, gast.Try: _try, gast.With: _with, gast.FunctionDef: _function,
-    gast.AsyncFunctionDef: _function, gast.Import: _import, gast.ImportFrom: _import_from, gast.Match: _match,
+    gast.Assert: execute_assert, gast.Raise: execute_raise, gast.Try: execute_try, gast.With: _with,
+    gast.FunctionDef: _function, gast.AsyncFunctionDef: _function, gast.Import: _import,
+    gast.ImportFrom: _import_from, gast.Match: _match,
 }

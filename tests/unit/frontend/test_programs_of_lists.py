@@ -356,7 +356,6 @@ def append_under_condition_after(x):
 @program(*ramps())
 def stack_machine(x):
     stack = [0.5]
-    i = 0
     for v in x:
         if v < 0:
             stack.append(v)
