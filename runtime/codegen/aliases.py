@@ -60,10 +60,3 @@ def distinct(module: Any, *operands: Any) -> Any:
     node = _node(module, *operands)
     node.operands = (node, *operands)
     return node
-
-
-def loop_hints(module: Any) -> Any:
-    """For the branch back of a loop: what is left over by vectorisation is not unrolled, which gains nothing and takes
-    a tenth of the compile time."""
-    hint = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.runtime.disable")])
-    return distinct(module, hint)

@@ -177,7 +177,7 @@ class Expressions:
 
     def _conditional(self, tree: ast.IfExp) -> Value:
         test = self.truth(tree.test)
-        if _is_harmless(tree.body) and _is_harmless(tree.orelse):
+        if _is_there(tree.body) and _is_there(tree.orelse):
             return self._chosen(test, self.value(tree.body), self.value(tree.orelse))
         blocks = [self.block(name) for name in ("chosen", "otherwise", "either")]
         self.builder.cbranch(test, blocks[0], blocks[1])
@@ -388,16 +388,10 @@ class Expressions:
         return self.new_temporary(self.caller.by_numba(self.builder, name, args, keywords, this=owner))
 
 
-def _is_harmless(tree: ast.expr, room: int = 3) -> bool:
-    """Whether computing it in any case costs little and cannot fail: a few operations on names and literals."""
-    match tree:
-        case ast.Name() | ast.Constant():
-            return True
-        case ast.UnaryOp(op=ast.USub() | ast.Not()):
-            return _is_harmless(tree.operand, room)
-        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-            return room > 0 and _is_harmless(tree.left, room - 1) and _is_harmless(tree.right, room - 1)
-    return False
+def _is_there(tree: ast.expr) -> bool:
+    """Whether it is a name or a literal, for which no branch is needed.  Other arms keep theirs: LLVM follows branches
+    on one condition from statement to statement, which it does not do with selects."""
+    return isinstance(tree, ast.Name | ast.Constant)
 
 
 def _is_quick(tree: ast.expr) -> bool:

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba.core import callconv, types
 
 from . import arrays, memory, values
-from .aliases import ARGUMENT, Aliases, loop_hints
+from .aliases import ARGUMENT, Aliases
 from .calls import Caller, type_of
 from .expressions import Expressions
 from .numbers import LLVM, of_index
@@ -468,8 +468,7 @@ class FunctionCompiler(Expressions):
         self.builder.position_at_end(again)
         following = self.builder.add(index, index.type(step), flags=("nsw",))
         index.add_incoming(following, again)
-        back = self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
-        back.set_metadata("llvm.loop", loop_hints(self.function.module))
+        self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
         self.builder.position_at_end(after)
 
     def _range(self, stmt: ast.For) -> tuple[Number, Number, int]:
