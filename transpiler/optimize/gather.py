@@ -185,6 +185,7 @@ class _Gather:
     def __init__(self, loop: For, adds: Adds, ints: Ints) -> None:
         self.loop, self.adds, self.ints = loop, adds, ints
         self.need = _needed(loop, [let.args[1] for _, let in adds.lets])
+        self.name = loop.targets[adds.number].name
         step = loop.step.value if isinstance(loop.step, Const) else 1
         # the trips are those of the ints begin .. end
         self.begin = loop.lo if step > 0 else self._plus(loop.hi, 1)
@@ -204,7 +205,7 @@ class _Gather:
         with building() as orelse:
             orelse.loc = outer.loc
             narrow = self._narrow(array)
-        target = outer.var(array.type, self.loop.carries[self.adds.number].name)
+        target = outer.var(array.type, self.name)
         outer.stmts.append(If((target,), pred, Block(tuple(then.stmts), (wide,)), Block(tuple(orelse.stmts), (narrow,)),
                               outer.loc))
         return target
@@ -216,7 +217,8 @@ class _Gather:
                 array = self._add(array, let, self._values(index, [let])[0], self._plus(index, distance))
             return [array]
 
-        (result,) = for_loop(self.begin, self.end, [array], body, index=self.loop.index.name)
+        (result,) = for_loop(self.begin, self.end, [array], body, index=self.loop.index.name,
+                             hints=[self.name])
         return result
 
     def _wide(self, array: Value, width: int) -> Value:
@@ -241,7 +243,7 @@ class _Gather:
             return [array]
 
         (array,) = for_loop(self._plus(self.begin, last), self._plus(self.end, first), [array], body,
-                            index=self.loop.index.name)
+                            index=self.loop.index.name, hints=[self.name])
         for trip in range(1, width + 1):
             index = self._plus(self.end, -trip)
             array = self._some(array, index, [(c, let) for c, let in self.adds.lets if c - trip >= first])
@@ -255,7 +257,9 @@ class _Gather:
 
     def _add(self, array: Value, let: Let, value: Value, at: Value) -> Value:
         place = [at if a == self.adds.axis else p for a, p in enumerate(let.args[2:])]
-        return ops.add_at(array, value, *place, index=(At(),) * len(place))
+        result = ops.add_at(array, value, *place, index=(At(),) * len(place))
+        result.name = current().names.fresh(self.name)
+        return result
 
     def _values(self, index: Value, lets: Sequence[Let], distance: int = 0) -> list[Value]:
         """What is added in the trip index + distance."""
