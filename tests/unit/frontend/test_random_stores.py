@@ -2,7 +2,8 @@
 loops and branches, some with an exception in between.
 
 Each is compared with CPython on the same arrays: results, what the caller's arrays hold afterwards (also after an
-exception), and derivatives in both modes with differences.
+exception), and derivatives in both modes with differences; batches with each lane by itself, second derivatives with
+differences of first ones.
 """
 
 import copy
@@ -22,6 +23,7 @@ from gradsmith.transpiler.frontend.trees import rebuild
 from gradsmith.transpiler.ir.evaluate import evaluate
 from gradsmith.transpiler.transforms.jvp import jvp
 from gradsmith.transpiler.transforms.vjp import vjp
+from gradsmith.transpiler.transforms.vmap import vmap
 
 # What a program may be refused for: which array a name is, or whether it is a view, depends on the run.
 REFUSALS = frozenset({"E121", "E122", "E123", "E124", "E311"})
@@ -221,3 +223,44 @@ def check_derivatives(fun, found, trips, text):
 @given(programs(), st.sampled_from([0, 1, 2, 3, 7]))
 def test_random_stores(text, trips):
     check(copy.copy(text), trips)
+
+
+def evaluated(func, lanes, batched, extra=()):
+    """Each lane by itself, stacked."""
+    found = [evaluate(func, *lane, *extra) for lane in lanes]
+    return [np.stack(parts) for parts in zip(*found)], [
+        np.stack([lane[k] for lane in lanes]) if batched[k] else lanes[0][k] for k in range(len(batched))]
+
+
+@settings(max_examples=40, deadline=None, derandomize=True,
+          suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
+@given(programs(), st.sampled_from([0, 1, 2, 3]))
+def test_random_stores_in_batches_and_to_second_order(text, trips):
+    args = arguments(trips)
+    assume(not isinstance(outcome(loaded(text), arguments(trips)), type))
+    try:
+        func = trace(loaded(text), tuple(leaves(a, f"a{k}") for k, a in enumerate(args))).func
+    except TranspileError:
+        assume(False)
+    values = args[:len(func.params)]
+    moves = [isinstance(v, np.ndarray) and v.dtype.kind == "f" for v in values]
+    lanes = [[v + 0.1 * k if m else v for v, m in zip(values, moves)] for k in range(3)]
+    expected, batch = evaluated(func, lanes, moves)
+    for want, have in zip(expected, evaluate(vmap(func, moves, 3), *batch), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-10, atol=1e-10, err_msg=text)
+
+    cts = [np.cos(np.arange(np.size(r)) + 1.0).reshape(np.shape(r))[()] for r in evaluate(func, *values)]
+    pulled = vjp(func, moves)
+    batched = [*moves, *[False] * len(cts)]
+    expected, _ = evaluated(pulled, lanes, moves, cts)
+    for want, have in zip(expected, evaluate(vmap(pulled, batched, 3), *batch, *cts), strict=True):
+        np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-9, err_msg=text)
+
+    rng = np.random.default_rng(1)
+    steps = [rng.normal(size=np.shape(v)) if m else 0 for v, m in zip(values, moves)]
+    up, down = (evaluate(pulled, *(v + sign * 1e-6 * s if m else v for v, s, m in zip(values, steps, moves)), *cts)
+                for sign in (1, -1))
+    count = len(func.results)
+    moved = evaluate(jvp(pulled, batched), *values, *cts, *(s for s, m in zip(steps, moves) if m))[len(up) + count:]
+    for want, have in zip([(u - d) / 2e-6 for u, d in zip(up, down)][count:], moved, strict=True):
+        assert np.max(np.abs(want - have)) < 2e-5 * (1.0 + np.max(np.abs(want))), text
