@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
 from collections.abc import Callable
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,10 @@ def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:
     specs = function_specs(fun)
     if not specs or any(spec is None for spec in specs):
         return
+    missing = undefined_globals(fun)
+    if missing:
+        logger.info("%s waits for its first call: %s is not defined yet", made, missing[0])
+        return
     described = described_specs([s for s in specs if s is not None])
     if any(spec.described.key == described.key for spec in made._specialisations):
         return
@@ -36,6 +43,29 @@ def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:
         made.specialisation(described)
     except NameError as problem:
         logger.info("%s waits for its first call: %s", made, problem)
+
+
+def undefined_globals(fun: Callable[..., Any]) -> list[str]:
+    """Global names that the function and those that it calls read, and that nothing has bound yet, such as its own."""
+    found: list[str] = []
+    pending: list[Any] = [fun]
+    seen: set[int] = set()
+    while pending:
+        function = pending.pop()
+        if id(function) in seen or not isinstance(function, FunctionType):
+            continue
+        seen.add(id(function))
+        for name in _globals_read(function.__code__):
+            if name in function.__globals__:
+                pending.append(function.__globals__[name])
+            elif not hasattr(builtins, name) and name not in found:
+                found.append(name)
+    return found
+
+
+def _globals_read(code: CodeType) -> list[str]:
+    names = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    return names + [name for inner in code.co_consts if isinstance(inner, CodeType) for name in _globals_read(inner)]
 
 
 def described_specs(specs: list[Spec]) -> Described:

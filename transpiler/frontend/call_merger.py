@@ -48,11 +48,19 @@ class CallMerger(Merger):
         if str(old) in self.recursion.sizes:
             if self.met.setdefault(old, new) == new:
                 return old
-        elif old == new:
+        elif old == new or self._must_agree(old, new):
             return old
         if (old, new) not in self.made_sizes:
             self.made_sizes[old, new] = self.recursion.own_size(name)
         return self.made_sizes[old, new]
+
+    def _must_agree(self, old: Any, new: Any) -> bool:
+        """Two sizes of the caller that are equal in this call are taken to be one: the trace starts again then."""
+        known = self.recursion.it.assumptions
+        if not all(str(dim) in known.sizes and str(dim) not in known.fixed for dim in (old, new)):
+            return False
+        size = known.example(old)
+        return size is not None and size == known.example(new) and known.are_equal(old, new)
 
     def _broken(self, a: Any, b: Any, name: str) -> Broken:
         first, second = described(a.value if isinstance(a, Fixed) else a), described(b)

@@ -204,6 +204,14 @@ def a_function_goes_through(n, x):
     return apply(lambda z: np.sin(z) * x, n, x)
 
 
+@program(3, X, np.arange(16.0).reshape(4, 4) * 0.05)
+def sizes_that_a_product_wants_equal(n, x, w):
+    def layer(k, h):
+        return h if k == 0 else layer(k - 1, np.tanh(w @ h))
+
+    return layer(n, x)
+
+
 @program(X, 5)
 def a_power_of_a_matrix(x, n):
     def power(a, k):

@@ -118,6 +118,20 @@ def test_a_global_that_comes_later(module):
     np.testing.assert_array_equal([6.0, 6.0], made.f(np.ones(2)))
 
 
+def test_a_function_that_calls_itself_waits_until_it_has_a_name(module):
+    made, messages = module("""
+@gs.jit
+def power(n: int, x: float):
+    return 1.0 if n == 0 else x * other(n - 1, x)
+
+def other(n, x):
+    return 1.0 if n == 0 else x * power(n - 1, x)
+""")
+    assert [m for m in messages if "waits for its first call: other is not defined yet" in m] == messages
+    assert 8.0 == made.power(3, 2.0)
+    assert 12.0 == gs.grad(made.power, argnums=1)(3, 2.0)
+
+
 def test_problems_come_at_import(module):
     with pytest.raises(Exception, match=r"np\.nonsense|nonsense"):
         module('@gs.jit\ndef f(x: gs.f64["n"]):\n    return np.nonsense(x)\n')
