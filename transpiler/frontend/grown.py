@@ -377,6 +377,19 @@ def elements_of(it: Interpreter, grown: Instance) -> ArrayRef:
     return found
 
 
+def settle(it: Interpreter, x: Any) -> None:
+    """x is given back: a list in it whose length follows from sizes has the length that it has in this call."""
+    from .iteration import is_decidable, known_length
+    if is_grown(x):
+        if is_decidable(it, x.fields["length"]):
+            known_length(it, x.fields["length"])
+    elif isinstance(x, (list, tuple, dict)):
+        for part in x.values() if isinstance(x, dict) else x:
+            settle(it, part)
+    elif isinstance(x, Instance):
+        settle(it, list(x.fields.values()))
+
+
 def holds_grown(x: Any) -> bool:
     return is_grown(x) or (type(x) in (list, tuple) and any(map(holds_grown, x)))
 

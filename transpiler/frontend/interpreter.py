@@ -28,6 +28,7 @@ from ..report import Report
 from .captures import Captures
 from .environment import Frame
 from .errors import raised
+from .grown import settle
 from .growth import Watch
 from .guards import Assumptions, Capture, NeedStatic, Restart, Unify
 from .numpy_calls import call_numpy, call_spelling, not_supported
@@ -310,6 +311,7 @@ class Interpreter:
                              for leaf, p in zip(leaves, params)]
                 new_args, new_kwargs = unflatten(structure, stand_ins)
                 result = self.call(callee, new_args, new_kwargs, self.here)
+                settle(self, result)
                 results, result_structure = flatten(result)
                 block_results = tuple(leaf_values(results))
         finally:

@@ -27,6 +27,7 @@ from ..ops.spelling import Weak
 from ..report import Report
 from ..stack import deep_stack
 from .captures import Captures
+from .grown import settle
 from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, Unify
 from .interpreter import Interpreter
 from .layout import of_array
@@ -184,6 +185,7 @@ class _Attempt:
             it.params = [var for _, var in self.variables]
             try:
                 result = it.call(self.fn, args, kwargs)
+                settle(it, result)
                 leaves, out_tree = flatten(result)
                 results = tuple(leaf_values(leaves))
             except RuleError as problem:

@@ -92,6 +92,19 @@ def test_a_while_that_appends(n):
     check_values(f, 1.0, n)
 
 
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_lists_of_known_length_are_given_back(n):
+    def f(x):
+        squares = [v * v for v in x]
+        trail = []
+        for v in x:
+            trail.append((v, 2.0 * v))
+        return {"squares": squares, "trail": trail}, [v + 1.0 for v in x]
+
+    check_values(f, np.arange(1.0, n + 1))
+    assert [2.0, 4.0] == jit(lambda x: [2.0 * v for v in x])(np.array([1.0, 2.0]))
+
+
 def test_what_is_refused():
     def returned(x, n):
         out = []
