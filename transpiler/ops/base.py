@@ -163,6 +163,8 @@ class Op(ABC):
     def vjp(self, ct: Any, args: Sequence[Value], result: Any, wanted: Sequence[bool],
             **params: Any) -> Sequence[Value | Into | None]: ...
 
+    parts_from_zero = False     # whether results that are zero coincide with something, too
+
     def parting(self, args: Sequence[Value], result: Sequence[Value], **params: Any) -> Sequence[Value | None] | None:
         """Optional, for rules that divide by differences of results: a direction for each result in which coinciding
         ones part.  Such an op has `jvp_limit` and `vjp_limit` too: see `transforms.limits`."""

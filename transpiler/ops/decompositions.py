@@ -380,6 +380,8 @@ class Svd(Decomposition):
     def parting(self, args: Sequence[Value], result: Sequence[Value], **params: Any) -> Sequence[Value | None] | None:
         return None if is_empty(args[0]) else (None, steps(result[1]), None)
 
+    parts_from_zero = True
+
     def jvp_limit(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
                   **params: Any) -> Sequence[Value | None]:
         (t,), (u, s, vt) = tangents, result

@@ -40,7 +40,7 @@ def _jvp_of(name: str, wrt: tuple[bool, ...], moving: tuple[bool, ...]) -> str:
 
     def make(own: str) -> Func:
         func = library().callee(name)
-        made = jvp(func, wrt, name=own, report=library().report)
+        made = jvp(func, wrt, name=own, report=library().report, is_whole=False)
         tangents = iter(made.results[len(func.results):])
         pairs = [(next(tangents), moves) for r, moves in zip(func.results, moving, strict=True) if r.type.is_inexact]
         return _with_results(made, (*func.results, *(t for t, moves in pairs if moves)))

@@ -18,20 +18,23 @@ from typing import assert_never
 
 from ..ir.build import Names, building, const, current, located
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
-from ..ir.walk import used_names
+from ..ir.walk import reads, used_names
 from ..report import Forward, Report, part_of
 from .activity import varied_variables
 from .calls import call_jvp
 from .common import name_like
-from .limits import add_jvp_limits
+from .limits import add_jvp_limits, check_apart
 
 
-def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Report | None = None) -> Func:
+def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Report | None = None,
+        is_whole: bool = True) -> Func:
     """Params: those of `func`, then a tangent for each param in `wrt`.  Results: those of `func`, then the tangent
     of each result that is real or complex (zeros where it does not depend on `wrt`).
 
-    `report` is told what has a tangent; places of tangents then say that they are."""
-    forward = _Forward(varied_variables(func, wrt), report is not None)
+    is_whole: nothing comes after the func, since no other one calls it.  `report` is told what has a tangent; places
+    of tangents then say that they are.
+    """
+    forward = _Forward(func, varied_variables(func, wrt), report is not None, is_whole)
     if report is not None:
         report.sweeps.append(Forward(func, frozenset(forward.varied)))
     with building(Names(used_names(func))) as b:
@@ -43,7 +46,9 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Rep
                 extra.append(tangent)
         forward.statements(func.body.stmts)
         inexact = [r for r in func.results if r.type.is_inexact]
-        moved = add_jvp_limits(func, forward.tangents, inexact, [forward.tangent(r) for r in inexact], jvp)
+        moved: Sequence[Value] = [forward.tangent(r) for r in inexact]
+        if is_whole:
+            moved = add_jvp_limits(func, forward.tangents, inexact, moved, jvp)
     return Func(name or f"{func.name}_jvp", (*func.params, *extra),
                 Block(tuple(b.stmts), (*func.results, *moved)))
 
@@ -62,8 +67,10 @@ def _push(let: Let, tangents: dict[Var, Value]) -> None:
 class _Forward:
     """Emits statements with their tangents; `tangents` has those that are not zero."""
 
-    def __init__(self, varied: set[Var], marked: bool) -> None:
+    def __init__(self, func: Func, varied: set[Var], marked: bool, is_whole: bool) -> None:
         self.varied = varied
+        self.with_limits = frozenset(func.body.stmts) if is_whole else frozenset()      # see `limits`
+        self.read = reads(func.body)
         self.marked = marked            # whether places of tangents say so
         self.tangents: dict[Var, Value] = {}
 
@@ -79,6 +86,7 @@ class _Forward:
                     b.stmts.append(stmt)
                     with located(part_of(stmt.loc, "tangent") if self.marked else stmt.loc):
                         _push(stmt, self.tangents)
+                        self._check_limits(stmt)
                 case Check():
                     b.stmts.append(stmt)
                 case If():
@@ -92,6 +100,12 @@ class _Forward:
                                          if tangent is not None)
                 case _:
                     assert_never(stmt)
+
+    def _check_limits(self, let: Let) -> None:
+        """Of several results, where those that others read may have another derivative as they coincide."""
+        incoming = [self.tangents.get(a) for a in let.args if isinstance(a, Var)]
+        if let.op.result_count > 1 and let not in self.with_limits and any(t is not None for t in incoming):
+            check_apart(let, let.args, let.targets, [t in self.read for t in let.targets], incoming)
 
     def block(self, block: Block, moving: Sequence[int]) -> Block:
         """The block with the tangents of results number `moving` as further results."""

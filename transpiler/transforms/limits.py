@@ -15,16 +15,20 @@ which is one more forward derivative, of what comes after the operation:
               of a result f(y) is added d^2 f(y + e p + h r) / de dh
 
 Where results coincide, first derivatives are exact and second ones are, if the first derivation was in reverse mode;
-where they nearly do, as good as half the digits.  This holds for operations in the func's own block; inside branches
-and loops the quotients stay left out.
+where they nearly do, as good as half the digits.  This holds for operations in the func's own block: inside branches,
+loops and funcs that others call, what comes after is not at hand.  There it is checked that no results coincide
+(`check_apart`), and the derivative is a FloatingPointError where they do, rather than incomplete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ..ir.build import current
+from .. import ops
+from ..ir.build import check, const, current
+from ..ir.index import Span
 from ..ir.nodes import Block, Const, Func, Let, Stmt, Value, Var
+from ..ir.types import BOOL
 from ..ir.walk import all_statements, blocks, bound_inside, inline, operands, reads
 from ..ops.base import Zeros, cotangent_zeros
 
@@ -39,7 +43,7 @@ def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value 
     """
     directions = let.op.parting(let.args, let.targets, **let.params)
     stmts = current().stmts
-    if directions is None or let not in stmts:
+    if directions is None or let not in stmts:            # in a rehearsal it is not: limits read nothing of loops
         return parts
     turning = [ct for ct, d in zip(cts, directions, strict=True) if d is None and isinstance(ct, Var)]
     if not turning:
@@ -54,6 +58,48 @@ def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value 
         more = let.op.vjp_limit([once for once, _ in pairs], [twice for _, twice in pairs], let.args, let.targets,
                                 **let.params)
     return [a if b is None else b if a is None else a + b for a, b in zip(parts, more, strict=True)]
+
+
+def check_apart(let: Let, args: Sequence[Value], results: Sequence[Value], wanted: Sequence[bool],
+                moving: Sequence[Value | None]) -> None:
+    """Emit a check that no results coincide, where one that turns then is wanted.
+
+    args, results: as they are read here.  moving: if all of these are zero, nothing turns.
+    """
+    directions = let.op.parting(args, results, **let.params)
+    if directions is None or not any(want and d is None for want, d in zip(wanted, directions, strict=True)):
+        return
+    apart: Value = const(True, BOOL)
+    still: Value = const(True, BOOL)
+    for value, direction in zip(results, directions, strict=True):
+        if direction is not None:
+            apart = ops.logical_and(apart, _are_apart(value, let.op.parts_from_zero))
+    for part in moving:
+        if part is not None:
+            still = ops.logical_and(still, _all(ops.equal(part, const(0, part.type))))
+    check(ops.logical_or(apart, still), "FloatingPointError", f"{let.op.name}: results coincide, where its derivative "
+          "inside of a loop, a branch or a function that is called is not known")
+
+
+def check_turned_apart(let: Let, args: Sequence[Value], results: Sequence[Value],
+                       cts: Sequence[Value | None]) -> None:
+    """The same for the reverse mode, from the cotangents of the results."""
+    directions = let.op.parting(args, results, **let.params)
+    if directions is not None:
+        turning = [ct if d is None else None for ct, d in zip(cts, directions, strict=True)]
+        check_apart(let, args, results, [ct is not None for ct in turning], turning)
+
+
+def _are_apart(values: Value, from_zero: bool) -> Value:
+    """Whether neighbours along the last axis differ, and all from zero."""
+    *outer, n = values.shape
+    before, after = (ops.load(values, index=(*(Span(0, d) for d in outer), Span(start, n - 1))) for start in (0, 1))
+    holds = _all(ops.not_equal(before, after))
+    return ops.logical_and(holds, _all(ops.not_equal(values, const(0, values.type)))) if from_zero else holds
+
+
+def _all(x: Value) -> Value:
+    return ops.all(x, axes=tuple(range(x.rank))) if x.rank else x
 
 
 def add_jvp_limits(func: Func, tangents: Mapping[Var, Value], results: Sequence[Value], moved: Sequence[Value],

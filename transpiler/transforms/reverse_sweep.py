@@ -27,7 +27,7 @@ from .chains import Chains, Link
 from .common import name_like, unsupported_statement
 from .forward_sweep import ForwardSweep, as_dim, counter_of, trip_count
 from .jvp import jvp
-from .limits import add_vjp_limits
+from .limits import add_vjp_limits, check_turned_apart
 from .residuals import Residuals
 from .scopes import Scopes
 
@@ -82,9 +82,11 @@ class ReverseSweep:
     """
 
     def __init__(self, active: set[Var], scopes: Scopes, chains: Chains | None = None,
-                 residuals: Residuals | None = None, forward: ForwardSweep | None = None) -> None:
+                 residuals: Residuals | None = None, forward: ForwardSweep | None = None,
+                 is_whole: bool = True) -> None:
         self.active, self.scopes, self.chains = active, scopes, chains
         self.residuals, self.forward = residuals or Residuals(), forward
+        self.is_whole = is_whole            # whether nothing comes after the func: no other one calls it
         self.copier = Copier()
         self.tapes = {} if forward is None else dict(forward.saved.tapes)
         self._memory: dict[Link, Value] = {}
@@ -151,7 +153,10 @@ class ReverseSweep:
             parts = let.op.vjp(cts if several else cts[0], args, results if several else results[0], wanted,
                                **self.copier.params(let.params))
         if several:
-            parts = add_vjp_limits(let, cts, parts, jvp)
+            if self.is_whole and self.scopes.of[let.targets[0]] is self.scopes.root:
+                parts = add_vjp_limits(let, cts, parts, jvp)
+            else:
+                check_turned_apart(let, args, results, cts)
         for arg, part, want in zip(let.args, parts, wanted, strict=True):
             if part is None or not want or not isinstance(arg, Var):
                 continue

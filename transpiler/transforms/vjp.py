@@ -70,7 +70,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
         for stmt in func.body.stmts:
             forward.statement(stmt)
         first = len(b.stmts)
-        reverse = ReverseSweep(active, scopes, chains, residuals, forward)
+        reverse = ReverseSweep(active, scopes, chains, residuals, forward, given is None)
         extra, bars = _reversed(func, wrt, active, cotangents, given, reverse, b)
         if report is not None:
             own = set(all_statements(func.body))
@@ -134,7 +134,7 @@ def _needed(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
     """Rehearse the reverse sweep to learn what it reads of nested blocks."""
     with building(Names(used_names(func))) as b:
         extra, bars = _reversed(func, wrt, active, cotangents, given,
-                                ReverseSweep(active, scopes), b)
+                                ReverseSweep(active, scopes, is_whole=given is None), b)
     rehearsal = drop_dead_code(Func(func.name, (*func.params, *extra), Block(tuple(b.stmts), tuple(bars))))
     read = reads(rehearsal.body)
     names = scopes.by_name()
