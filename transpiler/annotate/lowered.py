@@ -189,7 +189,7 @@ def _memory(function: WrittenFunction, facts: Facts) -> None:
             _allocation(function, stmt, target, bool(loops), own, facts)
         if not loops:
             continue
-        if isinstance(stmt, Check):
+        if isinstance(stmt, Check) and not stmt.prints:
             facts.add(own, Kind.SLOW, "checks", f"in every trip, whether {stmt.kind} is to be raised: {stmt.message}")
         elif isinstance(stmt, Let) and isinstance(loops[-1], For) and own is not None and _jumps(stmt, loops[-1]):
             jumps.setdefault((own, shown_array(stmt)), []).append(numbers[loops[-1]])
