@@ -59,16 +59,17 @@ class Ints:
         """
         for _ in range(DEEPEST):
             if isinstance(dim, (int, np.integer)):
-                return dim < 0
+                return bool(dim < 0)
             name = next((name for name in reversed(self.loop) if name in dims.symbols_of(dim)), None)
             factor = None if name is None else _factor(dim, name)
             if name is None:
                 high = dims.bounds(dim)[1]
                 return high is not None and high < 0
-            if factor is None or not isinstance(self.loop[name].step, Const):
+            step = self.loop[name].step
+            if factor is None or not isinstance(step, Const):
                 return False
             loop = self.loop[name]
-            up = loop.step.value > 0        # lo, lo + step, ...: below hi; above it where the step is negative
+            up = step.value > 0             # lo, lo + step, ...: below hi; above it where the step is negative
             last = self.dim(loop.hi) + (-1 if up else 1)
             dim = dims.substitute(dim, {name: last if up == (factor > 0) else self.dim(loop.lo)})
         return False
