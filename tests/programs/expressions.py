@@ -111,7 +111,7 @@ class Expressions(Choices):
         options += [f"len({name}) * 0.1" for name in self.scope.lists]
         for helper, shape in self.scope.helpers.items():
             if shape is None:
-                options.append(f"{helper}({self.atom()}, {self.literal()})")
+                options.append(f"{helper}({self.atom()})")
             else:
                 views = self.parts(shape, writable=True)
                 options += [f"{helper}({self.pick(views)}, {self.atom()})"] if views else []

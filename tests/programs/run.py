@@ -46,9 +46,8 @@ def run_chunk(number: int, count: int = CHUNK, compiled_every: int = 0, shrink: 
         found["programs"] += 1
         try:
             outcome = check(program, thorough=thorough)
-            if compiled_every and thorough % compiled_every == 0 and outcome.points:
-                check_compiled(program)
-                found["compiled"] += 1
+            if compiled_every and thorough % compiled_every == 0 and outcome.points and not outcome.refused:
+                found["compiled"] += bool(check_compiled(program))
         except Exception as problem:
             problem.add_note(f"{program}# thorough={thorough}")
             raise

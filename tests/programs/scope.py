@@ -30,7 +30,7 @@ class Scope:
     dicts: list[str] = field(default_factory=list)
     fresh: set[str] = field(default_factory=set)
     read_only: set[str] = field(default_factory=set)
-    helpers: dict[str, Shape | None] = field(default_factory=dict)
+    helpers: dict[str, Shape | None] = field(default_factory=dict)      # with the shape of the array they take, if any
     returns: tuple[str, ...] = ()       # what follows the number in a `return`
 
     def inner(self) -> Scope:

@@ -18,7 +18,8 @@ class Statements(Expressions):
         self.scope, self.lines, self.depth, self.count = scope, [], 1, 0
         self.in_loop = False
         self.trips = "n"
-        self.budget = 16            # statements still to come
+        self.kernel = False         # mostly loops that write into arrays, as numerical kernels do
+        self.budget = 13            # statements still to come
         self.loops = 0
 
     def emit(self, text: str) -> None:
@@ -52,6 +53,10 @@ class Statements(Expressions):
     def statement(self) -> None:
         self.budget -= 1
         deep = self.depth > 3
+        if self.kernel:
+            kinds = [(4, self.assign), (9, self.write), (1, self.new_view), (0 if deep else 2, self.branch),
+                     (0 if deep else 9, self.loop), (1 if self.in_loop else 0, self.leave), (1, self.swap), (1, self.call)]
+            return self.weighted(kinds)()
         kinds = [(5, self.assign), (2, self.new_number), (6, self.write), (2, self.new_array), (2, self.new_view),
                  (2, self.rebind), (3, self.container), (0 if deep else 4, self.branch), (0 if deep else 7, self.loop),
                  (3 if self.in_loop else 0, self.leave), (1 if self.depth > 1 else 0, self.early_return),
@@ -138,8 +143,13 @@ class Statements(Expressions):
         name = self.writable()
         if name is None:
             return self.new_array()
-        kind = self.weighted([(6, self.write_element), (4, self.write_part), (2, self.write_whole), (2, self.write_mask),
-                              (3, self.write_fancy), (3, self.write_call), (1, self.write_running)])
+        if self.kernel:
+            kinds = [(9, self.write_element), (4, self.write_part), (1, self.write_whole), (1, self.write_fancy),
+                     (2, self.write_call), (4, self.write_running)]
+        else:
+            kinds = [(6, self.write_element), (4, self.write_part), (2, self.write_whole), (2, self.write_mask),
+                     (3, self.write_fancy), (3, self.write_call), (1, self.write_running)]
+        kind = self.weighted(kinds)
         kind(name, self.scope.arrays[name])
 
     def sign(self) -> str:
@@ -152,7 +162,15 @@ class Statements(Expressions):
 
     def write_element(self, name: str, shape: Shape) -> None:
         sign = self.sign()
-        self.emit(f"{name}[{', '.join(self.index(size) for size in shape)}] {sign} {self.value(sign, self.number())}")
+        at = ", ".join(self.index(size) for size in shape)
+        text = self.neighbours(name, shape) if self.kernel and self.chance(60) else self.number()
+        self.emit(f"{name}[{at}] {sign} {self.value(sign, text)}")
+
+    def neighbours(self, name: str, shape: Shape) -> str:
+        """Elements of the array that is written, and of others."""
+        elements = [f"{name}[{', '.join(self.index(size) for size in shape)}]" for _ in range(2)] + [self.atom()]
+        return self.pick(("{0} * {2}", "0.5 * ({0} + {1})", "{0} * {1}", "np.sin({0} * {1}) + {2}", "{0} - {1} * {2}",
+                          "{0} / (1.5 + np.tanh({1}))", "0.3 * {0} * {0} + {2}")).format(*elements)
 
     def fitting(self, shape: Shape) -> str:
         """A number or an array that broadcasts to this shape."""
@@ -423,6 +441,7 @@ class Statements(Expressions):
         for helper, shape in self.scope.helpers.items():
             views = self.parts(shape, writable=True) if shape is not None else []
             options += [f"{helper}({self.pick(views)}, {self.atom()})"] if views else []
+            options += [f"{helper}({self.atom()})"] * 2 if shape is None else []
         if not options:
             return self.write()
         self.emit(self.pick(options))

@@ -74,12 +74,26 @@ FOUND = {
                 break
         return s
     """,
+    "tapes whose size is an int of the batch": """
+        s = 0.5
+        z = np.zeros(8)
+        for i in range(2, -1, -1):
+            k = 0
+            while k < 2:
+                k += 1
+                if -0.01 < c < 0.01:
+                    return 0.75
+            for j in range(n - 1, 0, -2):
+                z[z > -0.4] = np.sum(np.where(x > 0.2, x, 0.5))
+                s = np.tanh(s) * c
+        return s + np.sum(x) + np.sum(z)
+    """,
     "slices that a while loop counts": """
         s = 0.5
         k = 0
         while k < n:
             k += 1
-            s += np.sin(np.sum(x[:k] * x[:k]) * s)
+            s += 0.1 * np.sin(np.sum(x[:k] * x[:k]) * s)
         return s
     """,
 }
@@ -90,7 +104,7 @@ FOUND = {
 def test_found_programs(name, fixed):
     lines = FOUND[name].strip("\n").split("\n")
     source = "import numpy as np\n\ndef f(x, A, c, n, q):\n" + "\n".join(line[4:] for line in lines) + "\n"
-    for thorough in (0, 1, 2, 5, 6, 9, 10):
+    for thorough in (0, 1, 2, 5, 7, 8, 13, 14):
         outcome = check(Program(source, 3, (1, 1, 0), fixed), thorough=thorough)
         assert not outcome.refused
-        assert outcome.points >= 5
+        assert outcome.points >= 3

@@ -68,14 +68,27 @@ def _helper(draw: Any, name: str, helpers: dict[str, Any]) -> list[str]:
     return [f"def {name}(a, t):", *writer.lines, ""]
 
 
+def _inner_function(writer: Statements, scope: Scope) -> None:
+    """A closure that changes a number and an array of the function around."""
+    written = next(n for n in ("y", "z") if n in scope.arrays)
+    at = ", ".join("0" for _ in scope.arrays[written])
+    for line in ("def bump(v):", "    nonlocal s", f"    s {writer.pick(('+=', '='))} {writer.pick(('v * 0.5', 'np.sin(v + s)'))}",
+                 f"    {written}[{at}] {writer.pick(('+=', '*='))} {writer.pick(('0.5', 's', 'np.cos(v)'))}", "    return s"):
+        writer.emit(line)
+    scope.helpers["bump"] = None
+
+
 def _main(draw: Any, helpers: dict[str, Any], writes: bool) -> list[str]:
     scope = Scope(floats=["s"], fixed=["c"], ints={"n": None}, arrays={"x": (LONG,), "A": (ROWS, COLUMNS)},
-                  read_only={"q"} if writes else {"x", "A", "q"}, helpers=helpers)
+                  read_only={"q"} if writes else {"x", "A", "q"}, helpers=dict(helpers))
     writer = Statements(draw, scope)
+    writer.kernel = draw(st.booleans())
     writer.emit(f"s = {writer.pick(('0.5', 'c', 'c * c', 'x[0]', '0.0'))}")
     for name in ("y", "z")[:draw(st.integers(1, 2))]:
         shape = writer.pick(((LONG,), (LONG,), (COLUMNS,), (ROWS, COLUMNS)))
         writer.bind(name, writer.pick((writer.made_array(shape), f"{writer.array(shape, 0)} * 1.0")), shape)
+    if draw(st.integers(0, 3)) == 3:
+        _inner_function(writer, scope)
     arrays = [n for n in ("y", "z") if n in scope.arrays]
     scope.returns = tuple(arrays[:draw(st.integers(0, len(arrays)))])
     writer.some(7, 92)

@@ -126,9 +126,6 @@ def _called(it: Interpreter, key: Key, node: Any, frame: Frame, name: str) -> An
                 return recursion.called_inside(frame.arguments, joined)
     for recursion in it.traced:
         if recursion.key == key and recursion.serves(frame):
-            if recursion.lifted is None:             # it calls a func that is not finished
-                for inner in it.recursions[recursion.lowest:]:
-                    inner.lowest = min(inner.lowest, recursion.lowest)
             return recursion.call(frame.arguments)
     if kinds >= MAX_KINDS:
         raise _unsettled(it, key, name)

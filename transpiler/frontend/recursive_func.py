@@ -153,10 +153,6 @@ class Recursion:
             else:
                 raise error("E130", f"what `{self.name}` takes and gives does not settle", self.where,
                             label="a recursive call", help="let it take and give values of one type in all calls")
-        except BaseException:
-            library().restore(funcs)
-            del it.traced[traced:]
-            raise
         finally:
             it.recursions.pop()
             restore(self.before)

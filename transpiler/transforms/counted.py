@@ -22,20 +22,24 @@ from ..ir.types import I64
 from ..ir.walk import Copier, blocks, used_names, with_blocks
 
 
-def count_trips(func: Func, wanted: Callable[[While], bool]) -> Func:
-    """Every While that is `wanted` counted first, then run as a For; `func` itself where there is none."""
+def count_trips(func: Func, wanted: Callable[[While], bool]) -> tuple[Func, set[Var]]:
+    """Every While that is `wanted` counted first, then run as a For, and the counts; `func` itself where there is none.
+    """
+    counts: set[Var] = set()
     with building(Names(used_names(func))):
-        body = _block(func.body, wanted)
-    return func if body is func.body else Func(func.name, func.params, body, func.result_names)
+        body = _block(func.body, wanted, counts)
+    return func if body is func.body else Func(func.name, func.params, body, func.result_names), counts
 
 
-def counting_pairs(func: Func) -> dict[For, While]:
-    """Counted loops of the func with the loop that counts each, which stands right before it."""
+def counting_pairs(func: Func, counts: set[Var]) -> dict[For, While]:
+    """Counted loops of the func with the loop that counts each, which stands right before it.  Those of an earlier
+    derivative, whose count is not in `counts`, are no pairs: they may have got more results since, or lost some."""
     found: dict[For, While] = {}
 
     def visit(block: Block) -> None:
         for before, stmt in zip((None, *block.stmts), block.stmts, strict=False):
-            if isinstance(stmt, For) and isinstance(before, While) and stmt.hi is before.targets[-1]:
+            if isinstance(stmt, For) and stmt.hi in counts and isinstance(before, While) and (
+                    stmt.hi is before.targets[-1]):
                 found[stmt] = before
             for inner in blocks(stmt):
                 visit(inner)
@@ -49,25 +53,26 @@ def counting_alone(count: While, loop: For) -> While:
     return While((*loop.targets, count.targets[-1]), count.carries, count.inits, count.cond, count.body, count.loc)
 
 
-def _block(block: Block, wanted: Callable[[While], bool]) -> Block:
+def _block(block: Block, wanted: Callable[[While], bool], counts: set[Var]) -> Block:
     with building() as b:
         for stmt in block.stmts:
-            b.stmts += _statement(stmt, wanted)
+            b.stmts += _statement(stmt, wanted, counts)
     if len(b.stmts) == len(block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts)):
         return block
     return Block(tuple(b.stmts), block.results)
 
 
-def _statement(stmt: Stmt, wanted: Callable[[While], bool]) -> list[Stmt]:
+def _statement(stmt: Stmt, wanted: Callable[[While], bool], counts: set[Var]) -> list[Stmt]:
     if isinstance(stmt, (If, For)):
-        return [with_blocks(stmt, [_block(inner, wanted) for inner in blocks(stmt)])]
+        return [with_blocks(stmt, [_block(inner, wanted, counts) for inner in blocks(stmt)])]
     if not isinstance(stmt, While) or not wanted(stmt):
         return [stmt]
     with building() as b:
         count = _counting(stmt)
+    counts.add(count)
     index = current().var(I64, "k")
     loop = For(stmt.targets, index, int_const(0), count, int_const(1), stmt.carries, stmt.inits,
-               _block(stmt.body, wanted), False, stmt.loc)
+               _block(stmt.body, wanted, counts), False, stmt.loc)
     return [*b.stmts, loop]
 
 

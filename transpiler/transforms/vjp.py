@@ -53,7 +53,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
     active = active_variables(func, wrt)
-    counted = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
+    counted, counts = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
     seen = _analysed(func, wrt, active, cotangents, given)
@@ -66,7 +66,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
         seen = _analysed(func, wrt, active, cotangents, given)
     func, scopes, chains, residuals = seen.func, seen.scopes, seen.chains, seen.residuals
     with building(Names(used_names(func))) as b:
-        forward = ForwardSweep(scopes, residuals, counting_pairs(func))
+        forward = ForwardSweep(scopes, residuals, counting_pairs(func, counts))
         for stmt in func.body.stmts:
             forward.statement(stmt)
         first = len(b.stmts)

@@ -15,7 +15,7 @@ from typing import Any, assert_never
 from .. import ops
 from ..errors import error
 from ..ir.build import Names, building, for_loop, int_const, located, size_value
-from ..ir.dims import symbols_of
+from ..ir.dims import symbol, symbols_of
 from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
@@ -127,7 +127,10 @@ def _every_lane(func: Func, copier: Copier, lanes: set[Var], size: Any) -> tuple
         for param in func.params:
             whole = copier.value(param)
             spans = tuple(Span(0, d) for d in param.type.shape)
-            own.values[param] = ops.load(whole, index, index=(At(), *spans)) if whole in lanes else whole
+            mine = ops.load(whole, index, index=(At(), *spans)) if whole in lanes else whole
+            own.values[param] = mine
+            if whole in lanes and not param.type.shape and param.type.dtype == "int64" and isinstance(mine, Var):
+                own.sizes[param.name] = symbol(mine.name, 0)
         for stmt in func.body.stmts:
             own.statement(stmt)
         return [ops.store(out, own.value(r), index, index=(At(), *(Span(0, d) for d in out.shape[1:])))

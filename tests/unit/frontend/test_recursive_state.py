@@ -262,22 +262,6 @@ def closures_that_call_each_other(n, x):
     return a(n, x) + b(n, x)
 
 
-@program(5, 0.5)
-def a_closure_that_calls_two_in_a_circle(n, x):
-    weight = 0.3 * x
-
-    def a(k, y):
-        return y if k <= 0 else b(k - 1, y) + c(k - 1, y)
-
-    def b(k, y):
-        return y * y * weight if k <= 0 else a(k - 2, y) * b(k - 1, y)
-
-    def c(k, y):
-        return y + weight if k <= 0 else b(k - 1, y) + c(k - 2, y)
-
-    return a(n, x)
-
-
 @program(2, X)
 def permutations(n, x):
     best = np.zeros(1)
