@@ -9,8 +9,10 @@
                                                       b = store(a, t, i)
 
 Only what the loop reads there, where all other places that it reads or writes are surely others (here k < j <= i), and
-not in parallel loops.  The place may lie outside of the array where the loop makes no trip: unless it is known to make
-one, or the place is read or written next to the loop anyway, all of it is put into an `if`.
+not in parallel loops.  Where a loop only adds to an array, what it adds to one place is summed up and added behind it,
+whatever the other places are; the sum may be in any order.  The place may lie outside of the array where the loop makes
+no trip: unless it is known to make one, or the place is read or written next to the loop anyway, all of it is put into
+an `if`.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .. import ops
-from ..ir.build import Names, building, current
+from ..ir.build import Names, building, const, current
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, operands, reads, used_names, with_blocks, with_operands
+from ..ops.base import Op
 
 Place = tuple[Value, ...]
 
@@ -70,14 +73,15 @@ def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: In
         accesses = _accesses(loop, k) if carry.type.shape else None
         if accesses is None or not any(a.let.op.access != "load" for a in accesses):
             continue
+        adds = carry.type.kind in "fc" and all(a.let.op.access == "add_at" for a in accesses)
         for access in accesses:
             place = access.place
-            if access.nested or access.let.op.access == "store" or not inside.isdisjoint(place) or not all(
-                    (_same(place, a.place) and not a.nested) or _differ(place, a.place, ints) for a in accesses):
+            if access.nested or access.let.op.access == "store" or not inside.isdisjoint(place) or not (adds or all(
+                    (_same(place, a.place) and not a.nested) or _differ(place, a.place, ints) for a in accesses)):
                 continue
             if _makes_a_trip(loop, ints) or _is_touched(carry, place, before, after):
-                return _with_scalar(loop, k, place, before, after, ints)
-            return _if_any_trip(loop, k, place, ints)
+                return _with_scalar(loop, k, place, adds, before, after, ints)
+            return _if_any_trip(loop, k, place, adds, ints)
     return [loop]
 
 
@@ -152,22 +156,23 @@ def _at_once(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
 # the new loop
 
 
-def _with_scalar(loop: For, k: int, place: Place, before: Sequence[Stmt], after: Sequence[Stmt],
+def _with_scalar(loop: For, k: int, place: Place, adds: bool, before: Sequence[Stmt], after: Sequence[Stmt],
                  ints: Ints) -> list[Stmt]:
-    """Load, loop and store."""
+    """Load, loop and store; where the loop only adds, a sum that is added to the array behind it."""
     index = (At(),) * len(place)
     init = loop.inits[k]
     with building() as b:
         b.loc = loop.loc
-        first = ops.load(init, *place, index=index)
+        first: Value = const(0, init.type.scalar) if adds else ops.load(init, *place, index=index)
     name = first.name if isinstance(first, Var) else loop.carries[k].name
     carry = current().var(first.type, name)
-    body = _body(loop.body, loop.carries[k], place, carry)
+    body = _body(loop.body, loop.carries[k], place, carry, ops.accumulate if adds else ops.add)
     last, array = current().var(first.type, name), current().var(loop.targets[k].type, loop.targets[k].name)
     targets = (*(array if j == k else t for j, t in enumerate(loop.targets)), last)
     scalar = For(targets, loop.index, loop.lo, loop.hi, loop.step, (*loop.carries, carry), (*loop.inits, first), body,
                  False, loop.loc)
-    store = Let((loop.targets[k],), ops.store, (array, last, *place), {"index": index}, loop.loc)
+    store = Let((loop.targets[k],), ops.add_at if adds else ops.store, (array, last, *place), {"index": index},
+                loop.loc)
     stmts: list[Stmt] = [*b.stmts, *_promoted(scalar, [*before, *b.stmts], [store, *after], ints)]
     return [*stmts, store] if body.results[-1] is not carry else [
         with_array(stmt, array, loop.targets[k]) for stmt in stmts]
@@ -190,7 +195,7 @@ def with_array(stmt: Stmt, old: Var, new: Var) -> Stmt:
             raise TypeError(type(stmt).__name__)
 
 
-def _if_any_trip(loop: For, k: int, place: Place, ints: Ints) -> list[Stmt]:
+def _if_any_trip(loop: For, k: int, place: Place, adds: bool, ints: Ints) -> list[Stmt]:
     """All of it, where the loop makes a trip."""
     b = current()
     assert isinstance(loop.step, Const)
@@ -199,11 +204,11 @@ def _if_any_trip(loop: For, k: int, place: Place, ints: Ints) -> list[Stmt]:
     with building() as test:
         test.loc = loop.loc
         pred = loop.lo < loop.hi if loop.step.value > 0 else loop.lo > loop.hi
-    then = Block(tuple(_with_scalar(inner, k, place, (), (), ints)), inner.targets)
+    then = Block(tuple(_with_scalar(inner, k, place, adds, (), (), ints)), inner.targets)
     return [*test.stmts, If(loop.targets, pred, then, Block((), loop.inits), loop.loc)]
 
 
-def _body(body: Block, carry: Var, place: Place, scalar: Value) -> Block:
+def _body(body: Block, carry: Var, place: Place, scalar: Value, add: Op) -> Block:
     """The body with the element in a scalar, which is its last result."""
     element: dict[Value, Value] = {carry: scalar}       # of each version of the array
     replaced: dict[Var, Value] = {}
@@ -218,7 +223,7 @@ def _body(body: Block, carry: Var, place: Place, scalar: Value) -> Block:
                     replaced[old.target] = element[array]
                     continue
             elif here:
-                element[old.target] = stmt.args[1] if kind == "store" else _sum(stmts, element[array], stmt)
+                element[old.target] = stmt.args[1] if kind == "store" else _sum(stmts, add, element[array], stmt)
                 replaced[old.target] = stmt.args[0]
                 continue
             else:
@@ -230,10 +235,10 @@ def _body(body: Block, carry: Var, place: Place, scalar: Value) -> Block:
     return Block(tuple(stmts), (*(_value(r, replaced) for r in body.results), _value(result, replaced)))
 
 
-def _sum(stmts: list[Stmt], element: Value, add: Let) -> Value:
+def _sum(stmts: list[Stmt], add: Op, element: Value, let: Let) -> Value:
     with building() as b:
-        b.loc = add.loc
-        result = element + add.args[1]
+        b.loc = let.loc
+        result: Value = add(element, let.args[1])
     stmts += b.stmts
     return result
 

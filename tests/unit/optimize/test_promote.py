@@ -144,6 +144,22 @@ func f(a: f64[n]) -> (f64[n]):
                    for s in loop.body.stmts)
 
 
+@pytest.mark.parametrize("k", [0, 1, 2, 5])
+def test_sums_of_what_is_only_added(k):
+    """The loop adds to element 1 in every trip, also in the one in which the other element is that one."""
+    func, _ = promoted("""
+func f(a: f64[n], k: i64) -> (f64[n]):
+  p: i64 = add(k, -1)
+  b: f64[n] = for j: i64 in 0 .. k step 1 carry (c: f64[n] = a):
+    v: f64 = load(a, j) {index=[at]}
+    d: f64[n] = add_at(c, v, p) {index=[at]}
+    e: f64[n] = add_at(d, v, j) {index=[at]}
+    yield e
+  return b
+""", np.arange(2.0, 7.0), k)
+    assert scalars(func) == [1] and any(isinstance(s, If) for s in all_statements(func.body))
+
+
 def test_an_array_that_begins_as_a_constant():
     func, _ = promoted("""
 func f(a: f64[n]) -> (f64[n]):
