@@ -88,6 +88,15 @@ FOUND = {
                 s = np.tanh(s) * c
         return s + np.sum(x) + np.sum(z)
     """,
+    "result of a loop that is run again, read in an arm": """
+        y = np.tanh(x)
+        for i in range(n):
+            for j in range(2):
+                y[:] *= y
+            if n > 0:
+                y[0] *= y[1]
+        return np.sum(y)
+    """,
     "slices that a while loop counts": """
         s = 0.5
         k = 0

@@ -90,7 +90,9 @@ class ReverseSweep:
         self.copier = Copier()
         self.tapes = {} if forward is None else dict(forward.saved.tapes)
         self._memory: dict[Link, Value] = {}
-        self._pinned = {var for found in self.residuals.saved.values() for var in found}
+        # What is saved or made again is not read from memory, where it may have been written over.
+        self._pinned = {var for found in self.residuals.saved.values() for var in found} | {
+            var for again in self.residuals.again.values() for stmt in again for var in stmt.targets}
         self._undoing = {owner for write in self.residuals.undone for scope in scopes.of[write.targets[0]].around()
                          if (owner := scope.owner) is not None}
         self.counters: list[Value] = []
