@@ -97,6 +97,20 @@ FOUND = {
                 y[0] *= y[1]
         return np.sum(y)
     """,
+    "sizes inside of a loop that is run again": """
+        s = c
+        y = np.tanh(x)
+        for e in x:
+            k = 0
+            while k < 2:
+                k += 1
+                y[0] = np.tanh(y[-1 - k] * e)
+                for i in q:
+                    s += y[i - 1]
+                    y[i + 1] -= sum(v ** 2 for v in y if v > 0.1)
+                    s *= np.cos(np.sin(0.1 * k) + e)
+        return s + np.sum(y)
+    """,
     "slices that a while loop counts": """
         s = 0.5
         k = 0

@@ -211,10 +211,16 @@ class ReverseSweep:
         for var in self.residuals.saved.get(scope, ()):
             self._set(var, self._from_tape(var) if var in self.tapes else self.forward.saved.exports[var])
         for again in self.residuals.again.get(scope, ()):
+            values, sizes = dict(self.copier.values), dict(self.copier.sizes)
             if isinstance(again, For):
                 self.tapes.update(self.forward.again(again, self.copier))
             else:
                 self.copier.statement(without_checks(again))
+            if blocks(again):       # what is inside is of that run alone
+                made = {t.name for t in again.targets}
+                values.update((t, self.copier.values[t]) for t in again.targets)
+                sizes.update((name, size) for name, size in self.copier.sizes.items() if name in made)
+                self.copier.values, self.copier.sizes = values, sizes
 
     def _set(self, var: Var, value: Value) -> None:
         self.copier.values[var] = value
