@@ -142,6 +142,8 @@ class FunctionCompiler(Expressions):
 
     def _type_result(self) -> None:
         """The function's own type, now that its result's type is known."""
+        if self.result is None:
+            raise NotCovered("a function that never returns")
         signature = self.context.call_conv.get_function_type(self.result, self.fndesc.argtypes)
         self.function.ftype = signature
         self.function.type = signature.as_pointer()

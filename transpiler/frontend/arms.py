@@ -130,6 +130,7 @@ def run_arm(it: Interpreter, action: Callable[[], Outcome]) -> Arm:
 
 def go_through(it: Interpreter, arm: Arm, action: Callable[[], Outcome]) -> Arm:
     it.branching += 1
+    it.assumptions.arms += 1
     try:
         arm.outcome = action()
     except Unfinished as problem:
@@ -142,6 +143,7 @@ def go_through(it: Interpreter, arm: Arm, action: Callable[[], Outcome]) -> Arm:
         arm.problem, arm.kept = located, kept_now()
     finally:
         it.branching -= 1
+        it.assumptions.arms -= 1
     return arm
 
 

@@ -182,6 +182,7 @@ class Assumptions:
         self.sizes = dict(sizes)          # of each symbol; None where this call has no example
         self.fixed: set[str] = set()      # symbols that are int arguments: unified by making the argument static
         self.guards: dict[ShapeGuard, None] = {}
+        self.arms = 0                     # blocks around what is traced that the running function may leave out
         self.compared: set[tuple[Any, ...]] = set()      # sizes that are compared when the function runs, by block
 
     def decidable(self, dim: Any) -> bool:
@@ -191,6 +192,10 @@ class Assumptions:
         """The dimension in this call, if its sizes are known."""
         found = {name: self.sizes.get(name) for name in dims.symbols_of(dim)}
         return None if None in found.values() else dims.substitute(dim, found)
+
+    def shown(self, dim: Any) -> int | None:
+        """The dimension in a message.  One that the running function may raise in other calls names sizes instead."""
+        return self.example(dim) if not self.arms else None
 
     def _typical(self, dim: Any) -> int:
         """The same, with unlike and large sizes where there is no example."""
@@ -235,6 +240,7 @@ class Assumptions:
             for dim, size in zip((a, b), sizes):
                 if size == 1 and not isinstance(dim, int):        # a length of 1 broadcasts, so it is made known
                     raise Unify(self.pinned(dim))
+            self._assume(difference, "==", False)      # where they are one, the operation is not an error
             return False
         low, high = dims.bounds(difference)
         if (low is not None and low > 0) or (high is not None and high < 0):

@@ -120,6 +120,8 @@ class Decider(Protocol):
 
     def example(self, dim: Any) -> int | None: ...
 
+    def shown(self, dim: Any) -> int | None: ...
+
 
 deciding: ContextVar[Decider | None] = ContextVar("deciding", default=None)
 
@@ -139,7 +141,7 @@ def same_size(a: Any, b: Any) -> bool:
 def shown_shape(shape: Any) -> str:
     """A shape as NumPy's messages write it, with the sizes of this call where they are known."""
     decider = deciding.get()
-    sizes = [decider.example(d) if decider is not None else None for d in shape]
+    sizes = [decider.shown(d) if decider is not None else None for d in shape]
     text = ",".join(str(d if size is None else size) for d, size in zip(shape, sizes))
     return f"({text},)" if len(sizes) == 1 else f"({text})"
 
