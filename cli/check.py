@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,7 +38,7 @@ def command(
     """
     chain = chain_of(transform, in_axes=in_axes, out_axes=out_axes, argnums=argnums)
     from .chain import with_static
-    from .inputs import read_inputs, sampled
+    from .inputs import located, read_inputs, sampled
     from .parameters import specs_for
     from .target import opened
     from .transform import parse_statics
@@ -48,8 +49,9 @@ def command(
         else:
             specs = specs_for(function, sig, chain, found.name, original=found.function)
             drawn = sampled(function, specs, chain, samples, seed)
-        reports = [report for k, args in enumerate(drawn)
-                   for report in reports_of(function, found.name, chain, args, rtol=rtol, seed=seed + k)]
+        with located(found.name, function):
+            reports = [report for k, args in enumerate(drawn)
+                       for report in reports_of(function, found.name, chain, args, rtol=rtol, seed=seed + k)]
     _print(reports, Path(target.rpartition(":")[0]).name, len(drawn))
     for report in reports:
         report.raise_if_not()
@@ -74,6 +76,7 @@ def _visit(fun: Any, name: str, chain: Any, args: tuple[Any, ...], rtol: float |
     from gradsmith.transpiler.errors import error
 
     if not chain:
+        checking.plain_function(fun)(*copy.deepcopy(args))          # what it raises by itself is no fault of ours
         return fun, name
     *inner, step = chain
     options = dict(step.options)

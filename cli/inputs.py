@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import linecache
+import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gradsmith.transpiler.errors import error
+from gradsmith.transpiler.errors import Location, TranspileError, error
 from gradsmith.transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
 
 from .parameters import names_for, parameters_of
@@ -65,16 +69,24 @@ def _by_name(found: Mapping[str, Any], function: Callable[..., Any], text: str) 
 def sampled(function: Callable[..., Any], specs: Sequence[Spec], chain: Chain, count: int,
             seed: int) -> list[tuple[Any, ...]]:
     """`count` draws at which the function is finite: from a normal distribution, or positive where that fails."""
+    from gradsmith.checking import plain_function
     names = names_for(function, len(specs))
     drawn = []
+    failure: Exception | None = None
     for number in range(count):
         for attempt in range(TRIES):
             rng = np.random.default_rng([seed, number, attempt])
             args = _draw(specs, rng, positive=attempt % 2 == 1)
-            if any(step.kind == "vmap" for step in chain) or _is_finite(function, args):
+            try:
+                fits = any(step.kind == "vmap" for step in chain) or _is_finite(plain_function(function), args)
+            except Exception as problem:            # the user's function, at arguments that it may not be for
+                fits, failure = False, problem
+            if fits:
                 drawn.append(args)
                 break
         else:
+            if failure is not None:
+                raise function_raises(getattr(function, "__name__", "the function"), function, failure)
             raise error("E508", f"no arguments were found at which {getattr(function, '__name__', 'the function')} of "
                                 f"{', '.join(names)} is finite", help="give some with --inputs")
     return drawn
@@ -121,11 +133,41 @@ def _draw(specs: Sequence[Spec], rng: np.random.Generator, *, positive: bool) ->
 
 
 def _is_finite(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    from gradsmith.checking import leaves_of, plain_function
+    from gradsmith.checking import leaves_of
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            value = plain_function(function)(*copy.deepcopy(args))
-        except (ArithmeticError, ValueError):
-            return False
+        value = function(*copy.deepcopy(args))
     return all(bool(np.all(np.isfinite(leaf))) for leaf in leaves_of(value))
+
+
+@contextmanager
+def located(name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """What the user's own function raises inside becomes an error at the line that raises it (E120)."""
+    try:
+        yield
+    except TranspileError:
+        raise
+    except Exception as problem:
+        if _line_of(function, problem) is None:
+            raise
+        raise function_raises(name, function, problem) from problem
+
+
+def function_raises(name: str, function: Callable[..., Any], problem: Exception) -> TranspileError:
+    """The error for a function that cannot be called with the arguments that there are."""
+    if isinstance(problem, TranspileError):
+        return problem
+    text = f": {problem}" if str(problem) else ""
+    return error("E120", f"{name} raises {type(problem).__name__}{text}", _line_of(function, problem),
+                 help="give arguments at which it can be evaluated with --inputs")
+
+
+def _line_of(function: Callable[..., Any], problem: Exception) -> Location | None:
+    """The innermost line of the function's own file that the exception passed through."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    lines = [] if code is None else [frame.lineno for frame in traceback.extract_tb(problem.__traceback__)
+                                     if frame.filename == code.co_filename and frame.lineno]
+    if code is None or not lines:
+        return None
+    text = linecache.getline(code.co_filename, lines[-1]).rstrip()
+    return Location(code.co_filename, lines[-1], len(text) - len(text.lstrip()), lines[-1], len(text))

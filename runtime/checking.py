@@ -28,7 +28,9 @@ from typing import Any
 import numpy as np
 
 from . import transforms
-from .transpiler.errors import error
+from .transpiler.errors import Location, TranspileError, error
+from .transpiler.frontend.source import find_source
+from .transpiler.frontend.transform_tracing import returns_nothing
 
 Fun = Callable[..., Any]
 STEPS = 8                    # halvings of the step
@@ -103,10 +105,13 @@ def check(fun: Fun, *args: Any, argnums: int | Sequence[int] | None = None, rtol
     single = any(leaf.dtype == np.float32 for k in numbers for leaf in leaves_of(args[k]))
     kind = "float32" if single else "float64"
     plain = plain_function(fun)
+    expected = plain(*_copied(args))
+    if expected is None:
+        raise returns_nothing(f"{report.name} returns None, so there is no derivative to check",
+                              _heading(plain, source))
     some = functools.partial(_with, fun, args, numbers)
     wanted = [args[k] for k in numbers]
     value, pullback = transforms.vjp(_sourced(some, source), *wanted)
-    expected = plain(*_copied(args))
     report.rows.append(_values(value, expected, rtol or (1e-4 if single else 1e-10)))
     ct = _random_like(rng, value)
     bars = pullback(ct)
@@ -407,6 +412,14 @@ def plain_function(fun: Fun) -> Fun:
     while getattr(fun, "__gradsmith_transformed__", ("",))[0] == "jit":
         fun = fun.__gradsmith_transformed__[1]  # type: ignore[attr-defined]
     return fun
+
+
+def _heading(fun: Fun, source: str | None) -> Location | None:
+    """Where the function is defined; None where its text cannot be found."""
+    try:
+        return find_source(fun, source).heading()
+    except TranspileError:
+        return None
 
 
 def _argument_name(fun: Fun, k: int) -> str:

@@ -258,7 +258,8 @@ call cannot be named.
 """)
 _code("E403", "The result is not a scalar", TypeError, """
 `grad` is for functions with one real number as result. Reduce the result (`np.sum`), or use `jacrev`,
-`jacfwd` or `vjp`.
+`jacfwd` or `vjp`. A function without a `return` has no result: if it writes into its arguments,
+`gradsmith.functional` makes a function of it that returns what they hold afterwards.
 """)
 _code("E404", "The result is not a real number", TypeError, """
 The result is an integer, a boolean or a complex number, whose gradient is not defined. Cast it to float, or take

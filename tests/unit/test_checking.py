@@ -40,6 +40,17 @@ def test_a_wrong_gradient_raises_and_says_where():
     assert [row.what for row in report.rows if not row.agrees] == ["gradient by x"]
 
 
+def step(u, k):
+    u[1:-1] += k * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+
+
+def test_a_function_that_returns_nothing():
+    u = np.linspace(0.0, 1.0, 5) ** 2
+    with pytest.raises(TypeError, match=r"(?s)step returns None, so .*\| def step\(u, k\):.*gradsmith\.functional"):
+        check(step, u, 0.1)
+    assert check(gradsmith.functional(step), u, 0.1)
+
+
 def rough(x):
     return np.sum(np.maximum(x, 0.5) * np.abs(x))
 

@@ -39,7 +39,7 @@ def gradient_call(with_value: bool) -> Callable[..., Any]:
         numbers = chosen(interpreter, value.fun, args, kwargs, argnums, value.kind)
         traced = trace_call(interpreter, value.fun, args, kwargs, numbers, value.kind)
         interpreter.at(loc)
-        out, aux = scalar_result(traced, value.kind, has_aux)
+        out, aux = scalar_result(interpreter, value.fun, traced, value.kind, has_aux)
         results = traced.func.results
         if isinstance(out, LeafNode) and results[0].type.is_inexact:
             if results[0].type.kind == "c" and not options["holomorphic"]:

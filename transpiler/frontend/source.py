@@ -10,7 +10,7 @@ import itertools
 import linecache
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -53,6 +53,14 @@ class FunctionSource:
             self._characters(end_line, end_column),
             self.source,
         )
+
+    def heading(self, node: gast.AST | None = None) -> Location:
+        """The first line of the definition, or of one inside it; of a lambda, the lambda."""
+        whole = self.location_of(self.node if node is None else node)
+        text = whole.source_line
+        if whole.end_line == whole.line or text is None:
+            return whole
+        return replace(whole, end_line=whole.line, end_column=len(text.rstrip()))
 
     def _characters(self, number: int, in_bytes: int) -> int:
         line = self.source.line(number)

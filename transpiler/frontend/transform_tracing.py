@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from ..errors import RuleError, TranspileError
+from ..errors import Location, RuleError, TranspileError, error
 from ..ir.nodes import Func, Value
 from ..ops.spelling import Weak, as_value, describe, python_type
+from .source import FunctionSource
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, leaf_values, unflatten
-from .values import ArrayRef, TransformValue
+from .values import ArrayRef, Closure, TransformValue
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,9 @@ def argument_names(fun: Any, count: int) -> list[str]:
     return (known + [f"argument {k}" for k in range(len(known), count)])[:count]
 
 
-def scalar_result(traced: Traced, kind: str, has_aux: bool) -> tuple[Structure, Structure | None]:
-    """Check that the result is one real number; the structures of the result and of aux."""
+def scalar_result(interpreter: Any, fun: Any, traced: Traced, kind: str,
+                  has_aux: bool) -> tuple[Structure, Structure | None]:
+    """Check that the result of `fun` is one real number; the structures of the result and of aux."""
     out = traced.out
     aux: Structure | None = None
     if has_aux:
@@ -207,6 +209,9 @@ def scalar_result(traced: Traced, kind: str, has_aux: bool) -> tuple[Structure, 
                             code="E405", kind=TypeError)
     if isinstance(out, StaticNode) and isinstance(out.value, (int, float)):
         return out, aux
+    if isinstance(out, StaticNode) and out.value is None:
+        raise returns_nothing(f"{kind} needs a function that returns one number, and this one returns None",
+                              definition_of(interpreter, fun))
     if not isinstance(out, LeafNode):
         help = "return (value, aux) with has_aux=True, or pick one number" if isinstance(out, TreeNode) else None
         raise RuleError(f"{kind} needs a function that returns one number, not a {_out_text(out)}", code="E403",
@@ -217,6 +222,27 @@ def scalar_result(traced: Traced, kind: str, has_aux: bool) -> tuple[Structure, 
                         f"({', '.join(map(str, type.shape))}{',' if type.rank == 1 else ''})", code="E403",
                         kind=TypeError, help="sum the result, or use gradsmith.jacrev or gradsmith.vjp")
     return out, aux
+
+
+def returns_nothing(message: str, place: Location | None) -> TranspileError:
+    """The error for a function without a result (E403), at its definition."""
+    return error("E403", message, place, kind=TypeError, label="returns nothing",
+                 help="end it with a `return`; if it writes its results into its arguments,\n"
+                      "gradsmith.functional(f) returns what they hold afterwards")
+
+
+def definition_of(interpreter: Any, fun: Any) -> Location | None:
+    """The first line of the user's function that `fun` is or wraps."""
+    while not isinstance(fun, (FunctionType, Closure)):
+        inner = next((getattr(fun, name) for name in ("__gradsmith_transformed__", "__func__", "py_func", "function",
+                                                      "func", "fun", "__wrapped__") if hasattr(fun, name)), None)
+        if inner is None:
+            return None
+        fun = inner[1] if isinstance(inner, tuple) else inner
+    if isinstance(fun, Closure):
+        return fun.source.heading(fun.node)
+    found: FunctionSource = interpreter.source_of(fun)
+    return found.heading()
 
 
 def _out_text(out: Structure) -> str:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..ir.dims import symbols_of
 from ..ir.nodes import Block, Func, Let, Stmt, Var
 from ..ir.walk import blocks, operands, reads, sizes_used
 from ..ops.base import Lowering
@@ -61,7 +62,7 @@ def split(func: Func, late: Sequence[bool], kept: int) -> Split:
     residuals = [v for v in (*known_params, *made) if v in kept_values]
     second = [*again, *second]
     second_block = Block(tuple(second), rest)
-    _add_size_carriers(residuals, late_params, second, known_params, made)
+    _add_size_carriers(residuals, late_params, second_block, known_params, made)
     return Split(Func(f"{func.name}_first", known_params, Block(tuple(first), (*early, *residuals))),
                  Func(f"{func.name}_second", (*residuals, *late_params), second_block), tuple(residuals))
 
@@ -95,14 +96,14 @@ def _only_rearranges(stmt: Stmt) -> bool:
     return own <= Counter(stmt.target.type.shape)          # the array's axes are among the result's
 
 
-def _add_size_carriers(residuals: list[Var], late: Sequence[Var], second: Sequence[Stmt],
+def _add_size_carriers(residuals: list[Var], late: Sequence[Var], second: Block,
                        params: Sequence[Var], made: Sequence[Var]) -> None:
     """The second func must be able to bind every size that it names: keep a value that carries it."""
-    used: set[str] = set()
-    for stmt in second:
+    used = {size for result in second.results for d in result.type.shape for size in symbols_of(d)}
+    for stmt in second.stmts:
         used |= sizes_used(stmt)
     bound = {str(d) for v in (*residuals, *late) for d in v.type.shape} | {
-        v.name for v in residuals if not v.type.shape} | {t.name for s in second if isinstance(s, Let)
+        v.name for v in residuals if not v.type.shape} | {t.name for s in second.stmts if isinstance(s, Let)
                                                           for t in s.targets}
     for size in sorted(used):
         if size in bound:

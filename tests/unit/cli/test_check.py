@@ -23,6 +23,17 @@ def model():
         def cube(x, r):
             return r * x * x * x
 
+        def step(u, k):
+            u[1:-1] += k * (u[2:] - 2 * u[1:-1] + u[:-2])
+
+        def singular(a):
+            return np.sum(np.linalg.inv(0.0 * a))
+
+        def limited(x):
+            if x.sum() > 2.0:
+                raise RuntimeError("too much")
+            return np.sum(x * x)
+
         POINT = (np.array([1.0, 2.0]),)
 
         def by_name():
@@ -62,3 +73,25 @@ def test_every_step_is_checked():
                      "f64[n], f64", "--samples", "1").stdout
     assert "vmap(grad(cube)): agrees" in text
     assert "one example at a time" in text
+
+
+def test_a_function_that_returns_nothing_is_shown():
+    text = gradsmith("check", "model.py:step", "--sig", "f64[n], f64", status=1).stderr
+    assert text.startswith("error[E403]: step returns None")
+    assert "def step(u, k):" in text and "gradsmith.functional" in text
+
+
+@pytest.mark.parametrize("arguments, shown", [
+    (("model.py:singular", "--sig", "f64[n,n]"),
+     ("error[E120]: singular raises LinAlgError: Singular matrix\n", "return np.sum(np.linalg.inv(0.0 * a))")),
+    (("model.py:limited", "--inputs", "model.py:POINT"),
+     ("error[E120]: limited raises RuntimeError: too much\n", 'raise RuntimeError("too much")')),
+])
+def test_what_the_function_itself_raises_is_shown_at_its_line(arguments, shown):
+    text = gradsmith("check", *arguments, status=1).stderr
+    assert text.startswith(shown[0])
+    assert shown[1] in text and "--inputs" in text
+
+
+def test_arguments_are_drawn_again_where_the_function_raises():
+    gradsmith("check", "model.py:limited", "--sig", "f64[n]", "--samples", "6")

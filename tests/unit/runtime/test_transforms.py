@@ -106,12 +106,36 @@ def test_what_has_no_derivative_is_named(value, text):
 
 @pytest.mark.parametrize(("result", "message"), [
     (lambda x: x, "one number, not an array of shape"), (lambda x: (x[0], x[1]), "one number, not a tuple"),
-    (lambda x: {"a": x[0]}, "one number, not a dict"), (lambda x: None, "one number, not a NoneType"),
+    (lambda x: {"a": x[0]}, "one number, not a dict"), (lambda x: None, "one number, and this one returns None"),
     (lambda x: x[0] + 1j, "complex result"),
 ])
 def test_the_result_must_be_one_real_number(result, message):
     with pytest.raises(TypeError, match=message):
         gs.grad(result)(np.ones(3))
+
+
+def step(u, k):
+    u[1:-1] += k * (u[2:] - 2 * u[1:-1] + u[:-2])
+
+
+@pytest.mark.parametrize("call", [lambda: gs.grad(step)(X, 0.1), lambda: gs.value_and_grad(gs.jit(step))(Y, 0.1),
+                                  lambda: gs.jit(lambda u: gs.grad(step)(u, 0.1))(Y)])
+def test_a_function_that_returns_nothing_is_shown(call):
+    with pytest.raises(TypeError) as caught:
+        call()
+    text = str(caught.value)
+    assert "E403" == caught.value.code
+    assert "| def step(u, k):\n" in text and "^ returns nothing\n" in text
+    assert "gradsmith.functional(f)" in text
+
+
+def test_derivatives_of_a_function_that_returns_nothing_are_zero():
+    value, pullback = gs.vjp(step, np.ones(5), 0.1)
+    assert value is None
+    u_bar, k_bar = pullback(None)
+    np.testing.assert_array_equal(np.zeros(5), u_bar)
+    assert 0.0 == k_bar
+    assert gs.linearize(step, np.ones(5), 0.1)[1](np.ones(5), 1.0) is None
 
 
 def test_a_result_that_is_constant_or_an_int():

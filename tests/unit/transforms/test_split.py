@@ -27,7 +27,11 @@ def constant(w, x):
     return x * 2.0 + 1.0
 
 
-@pytest.mark.parametrize("fun", [layer, spread, constant])
+def nothing(w, x):
+    x[0] += w
+
+
+@pytest.mark.parametrize("fun", [layer, spread, constant, nothing])
 @pytest.mark.parametrize("mode", [vjp, jvp])
 def test_both_parts_together_are_the_whole(fun, mode):
     ops.load_table()
