@@ -4,9 +4,14 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("GRADSMITH_CACHE_DIR", str(ROOT / "build" / "test-cache"))
+
+# A busy machine is no fault of a strategy.
+settings.register_profile("gradsmith", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gradsmith")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

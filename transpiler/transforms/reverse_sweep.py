@@ -272,10 +272,17 @@ class ReverseSweep:
     def _moving_arrays(self, stmt: For) -> list[int]:
         """Result positions of the arrays whose memory the reversed loop carries: because something is put back there,
         or because the loop hands arrays around."""
-        links = self._links(stmt)
+        links = {k: first for k, (first, _) in self._links(stmt).items() if self._is_there(stmt.targets[k])}
+        while not set(links.values()) <= links.keys():          # of arrays handed around, all or none
+            links = {k: first for k, first in links.items() if first in links}
         if stmt in self._undoing:
             return sorted(links)
-        return sorted(k for k, (first, _) in links.items() if k != first)
+        return sorted(k for k, first in links.items() if k != first)
+
+    def _is_there(self, version: Var) -> bool:
+        """Whether its memory can be read here; if not, nobody needs it."""
+        return (self.scopes.of[version] is self.scopes.root or version in self.copier.values
+                or self._link_of(version) in self._memory)
 
     def _totals(self, outer: Sequence[Var], adjoints: Adjoints) -> list[Value]:
         """The adjoints so far of the surroundings, which the blocks go on adding to."""
@@ -298,7 +305,8 @@ class ReverseSweep:
         outer = self._outer_reads(stmt)
         cts = {t: adjoints.take(t) for t in stmt.targets if t in self.active}
         totals = self._totals(outer, adjoints)
-        parts = self.chains.arms[stmt] if self.chains is not None and self.forward is not None else {}
+        parts = {} if self.chains is None or self.forward is None else {
+            k: part for k, part in self.chains.arms[stmt].items() if self._is_there(stmt.targets[k])}
         written = parts if stmt in self._undoing else {}
         arms = []
         for arm, block in enumerate((stmt.then, stmt.orelse)):
@@ -367,7 +375,7 @@ class ReverseSweep:
         first, last, back = reversed_range(lo, hi, step)
         links, arrays = self._links(stmt), self._moving_arrays(stmt)
         for k, (_, link) in links.items():
-            if k not in arrays:
+            if k not in arrays and self._is_there(stmt.targets[k]):
                 self._show(link, self._memory_of(stmt.targets[k]))
 
         def body(index: Value, *carried: Value) -> list[Value]:

@@ -286,3 +286,33 @@ def test_gradient(function, k):
     np.testing.assert_allclose(reverse, forward, rtol=1e-8, atol=1e-10)
     second = (gradient(x + 1e-6 * d, k) - gradient(x - 1e-6 * d, k)) / 2e-6
     np.testing.assert_allclose(forward, second, rtol=1e-4, atol=1e-5)
+
+
+def rows_swapped(u, k):
+    s = u[0]
+    rows = np.outer(u, u)
+    for a, b in zip(rows, rows):
+        for _ in range(k):
+            for j in range(2):
+                a, b = b, a
+                s = np.sin(s * a[j]) + b[0]
+    return s
+
+
+def handed_around(u, k):
+    s = u[0]
+    y = u * 1.0
+    for _ in range(k % 4):
+        a, b = y * s, y * 2.0
+        for i in range(3):
+            a[i] = np.sin(b[i] * a[0])
+            a, b = b, a
+            y[i] *= a[1]
+        s += a[0]
+    return s
+
+
+@pytest.mark.parametrize("k", TRIPS)
+@pytest.mark.parametrize("function", [rows_swapped, handed_around])
+def test_arrays_handed_around_in_inner_loops(function, k):
+    test_gradient(function, k)
