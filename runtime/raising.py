@@ -6,11 +6,11 @@ of its own, or with values in its text, `explaining` puts that one in its place.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .transpiler.frontend.values import OpaqueText
+from .transpiler.frontend.texts import exception_with, filled, parts_of
+from .transpiler.frontend.values import OpaqueNumber, OpaqueText
 
 
 def explaining(entry: Callable[..., Any], raises: Mapping[str, BaseException]) -> Callable[..., Any]:
@@ -38,23 +38,17 @@ def users_exception(problem: Exception, raises: Mapping[str, BaseException]) -> 
     text = max((t for t in raises if whole == t or whole.startswith(t + " [")), key=len, default=None)
     if text is None:
         return None
-    like = raises[text]
-    args = tuple(filled(text, values) if isinstance(a, OpaqueText) else a for a in like.args)
-    made: BaseException = type(like).__new__(type(like), *args)      # whatever its `__init__` would take
-    made.args = args
-    made.__dict__.update(like.__dict__)
+    like, supply = raises[text], iter(values)
+    parts = {id(part): _told(part, [next(supply, None) for _ in part.values]) for part in parts_of(like)}
+    made = exception_with(like, parts)
     place = whole[len(text) + 2:-1]
     if place and hasattr(made, "add_note"):
         made.add_note(place)
     return made
 
 
-def filled(template: str, values: list[Any]) -> str:
-    """The text with its values; a place that nothing fits stays."""
-    pieces, supply = [], iter(values)
-    for literal, name, spec, conversion in string.Formatter().parse(template):
-        pieces.append(literal)
-        if name is not None:
-            field = "{" + ("!" + conversion if conversion else "") + (":" + spec if spec else "") + "}"
-            pieces.append(field.format(next(supply, field)))
-    return "".join(pieces)
+def _told(part: OpaqueText, values: list[Any]) -> Any:
+    """A text or number that the exception holds, from what the compiled code gives for it."""
+    if not isinstance(part, OpaqueNumber):
+        return filled(part.template, values)
+    return values[0] if part.scalar is None or values[0] is None else part.scalar(values[0])

@@ -24,7 +24,7 @@ from .state import State
 from .templates import (
     DontCare,
 )
-from .texts import without_arrays
+from .texts import escaped, exception_with, parts_of, without_arrays
 from .values import ArrayRef, OpaqueText, is_object
 
 if TYPE_CHECKING:
@@ -169,14 +169,21 @@ def exception_name(problem: TranspileError) -> str:
     return "Exception"
 
 
-def exception_text(problem: TranspileError) -> tuple[str, tuple[Value, ...]]:
-    """Its message, with places for these values."""
+def exception_text(problem: TranspileError) -> tuple[str, tuple[Value, ...], BaseException]:
+    """Its message with places for the first of these values, and the exception that holds all of them."""
     cause = problem.__cause__
     if cause is None:
-        return problem.message, ()
-    if len(cause.args) == 1 and isinstance(cause.args[0], OpaqueText):
-        return without_arrays(cause.args[0].template, cause.args[0].values)
-    return (repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)), ()
+        return problem.message, (), problem
+    parts = {id(part): without_arrays(part) for part in parts_of(cause)}
+    if not parts:
+        return (repr(cause.args[0]) if isinstance(cause, KeyError) and cause.args else str(cause)), (), cause
+    made = exception_with(cause, parts)
+    texts = [a.template if isinstance(a, OpaqueText) else escaped(repr(a)) for a in made.args]
+    if len(texts) != 1:
+        text = f"({', '.join(texts)})"
+    else:
+        text = texts[0] if isinstance(made.args[0], OpaqueText) else escaped(str(made.args[0]))
+    return text, tuple(value for part in parts_of(made) for value in part.values), made
 
 
 def must_run(arm: Arm, told: Sequence[Value] = ()) -> bool:
@@ -190,10 +197,10 @@ def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
     assert arm.problem is not None
     if isinstance(arm.problem, Unfinished):
         return
-    kind, (text, values) = exception_name(arm.problem), exception_text(arm.problem)
+    kind, (text, values, exception) = exception_name(arm.problem), exception_text(arm.problem)
     builder = current()
     loc = arm.problem.location or builder.loc
-    it.note_raise(text, original_exception(arm.problem))
+    it.note_raise(text, exception)
     if not must_run(arm, values):
         holds = negated(pred)
         if not (isinstance(holds, Const) and holds.value):

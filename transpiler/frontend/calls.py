@@ -26,7 +26,6 @@ from .values import (
     Closure,
     Instance,
     Native,
-    OpaqueText,
     Partial,
     Super,
     TransformValue,
@@ -421,9 +420,8 @@ def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[st
     if issubclass(cls, np.generic):
         return _cast_scalar(it, cls, args)
     if issubclass(cls, BaseException):
-        from .texts import joined, piece
-        plain = [a if is_static(a) or isinstance(a, OpaqueText) else joined(it, [piece(it, a)]) for a in args]
-        return it.native(cls, *(a if isinstance(a, OpaqueText) else to_python(a) for a in plain))
+        from .texts import argument
+        return it.native(cls, *(argument(it, a) for a in args))
     if dataclasses.is_dataclass(cls) and "__init__" in vars(cls) and getattr(
             vars(cls)["__init__"], "__qualname__", "").endswith("__init__") and _is_generated(vars(cls)["__init__"]):
         return _construct_dataclass(it, cls, args, kwargs)

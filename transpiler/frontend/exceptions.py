@@ -16,8 +16,8 @@ from .branches import run_rest
 from .environment import Frame
 from .errors import is_pythons_own, original_exception, raised
 from .expressions import evaluate, evaluate_test
-from .texts import joined, piece
-from .values import Instance, OpaqueText, is_static
+from .texts import argument
+from .values import Instance, is_static
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -34,9 +34,7 @@ def execute_assert(it: Interpreter, node: gast.Assert, frame: Frame) -> None:
 
     def fail() -> Outcome:
         message = evaluate(it, node.msg, frame) if node.msg is not None else None
-        if not is_static(message) and not isinstance(message, OpaqueText):
-            message = joined(it, [piece(it, message)])
-        raise raised(AssertionError(*([] if message is None else [message])), at)
+        raise raised(AssertionError(*([] if message is None else [argument(it, message)])), at)
 
     if isinstance(holds, bool):
         fail()

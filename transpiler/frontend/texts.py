@@ -1,21 +1,27 @@
 """Text of run-time values: what f-strings, `str`, `.format`, `%` and `print` make of them.
 
-It is kept as a template and values (`OpaqueText`), for messages of exceptions and for what is printed.
+It is kept as a template and values (`OpaqueText`), for messages of exceptions and for what is printed.  Exceptions may
+also be given numbers (`OpaqueNumber`); `exception_with` puts into one what its texts and numbers are in the end.
 """
 
 from __future__ import annotations
 
 import re
 import string
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ..errors import TranspileError
 from ..ir.build import current, size_value
 from ..ir.dims import DimExpr
 from ..ir.nodes import PRINT, Check, Const, Value, Var
 from ..ir.types import BOOL
 from ..ops.base import RuleError
 from ..ops.spelling import Weak
-from .values import ArrayRef, Masked, OpaqueText, is_static, to_python
+from .errors import raised
+from .values import ArrayRef, Masked, OpaqueNumber, OpaqueText, is_static, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -36,9 +42,7 @@ def piece(it: Interpreter, x: Any, spec: str = "", conversion: str = "") -> tupl
         value = to_python(x)
         value = repr(value) if conversion == "r" else ascii(value) if conversion == "a" else value
         return escaped(it.native(format, str(value) if conversion == "s" else value, spec)), ()
-    if isinstance(x, DimExpr):
-        x = Weak(size_value(x))
-    if isinstance(x, (Weak, Var, Const, ArrayRef)):
+    if isinstance(x, (DimExpr, Weak, Var, Const, ArrayRef)):
         return f"{{{'!' + conversion if conversion else ''}{':' + spec if spec else ''}}}", (x,)
     if isinstance(x, (list, tuple)) and not spec and type(x) in (list, tuple):
         inner = [piece(it, v, conversion="r") for v in x]
@@ -101,11 +105,75 @@ def percent(it: Interpreter, text: str, args: Any) -> str:
 
 def value_of(x: Any) -> Value:
     """What stands in a template, as an IR value."""
+    if isinstance(x, DimExpr):
+        return size_value(x)
     return x.read() if isinstance(x, ArrayRef) else x.value if isinstance(x, Weak) else x
 
 
-def without_arrays(template: str, values: tuple[Any, ...]) -> tuple[str, tuple[Value, ...]]:
-    """The same where arrays cannot stand."""
+def argument(it: Interpreter, x: Any) -> Any:
+    """What an exception is given, as it is kept: run-time numbers stay numbers, other run-time values become text."""
+    if isinstance(x, OpaqueText) or is_static(x):
+        return x if isinstance(x, OpaqueText) else to_python(x)
+    if isinstance(x, (DimExpr, Weak)):
+        return OpaqueNumber(x)
+    if isinstance(x, (Var, Const, ArrayRef)) and not x.type.shape:
+        return OpaqueNumber(x, np.dtype(x.type.dtype).type)
+    return joined(it, [piece(it, x)])
+
+
+def parts_of(exception: BaseException) -> list[OpaqueText]:
+    """The run-time texts and numbers that an exception holds: its arguments, then attributes."""
+    held = [*exception.args, *vars(exception).values()]
+    return list({id(x): x for x in held if isinstance(x, OpaqueText)}.values())
+
+
+def exception_with(exception: BaseException, parts: Mapping[int, Any]) -> BaseException:
+    """A copy with other `parts_of` it, by their identities."""
+    args = tuple(parts.get(id(a), a) for a in exception.args)
+    made: BaseException = type(exception).__new__(type(exception), *args)      # whatever its `__init__` would take
+    made.args = args
+    made.__dict__.update({name: parts.get(id(x), x) for name, x in vars(exception).items()})
+    return made
+
+
+def filled(template: str, values: Iterable[Any]) -> str:
+    """The text with its values; "..." where one is None or missing."""
+    pieces, supply = [], iter(values)
+    for literal, name, spec, conversion in string.Formatter().parse(template):
+        pieces.append(literal)
+        if name is not None:
+            field = "{" + ("!" + conversion if conversion else "") + (":" + spec if spec else "") + "}"
+            value = next(supply, None)
+            pieces.append(field.format(value) if value is not None else "...")
+    return "".join(pieces)
+
+
+def in_this_call(problem: TranspileError, known: Callable[[Any], Any]) -> TranspileError:
+    """What the program raises for all arguments like these, with what is known of those of this call.
+
+    known: the value that stands for an abstract one in this call, or None.
+    """
+    exception = problem.__cause__
+    parts = [] if exception is None else parts_of(exception)
+    if exception is None or not parts:
+        return problem
+    found: dict[int, Any] = {}
+    for part in parts:
+        values = [known(x) for x in part.values]
+        is_number = isinstance(part, OpaqueNumber) and values[0] is not None
+        found[id(part)] = values[0] if is_number else filled(part.template, values)
+    return raised(exception_with(exception, found), problem.location)
+
+
+def without_arrays(text: OpaqueText) -> OpaqueText:
+    """The same of IR values, where arrays cannot stand."""
+    if isinstance(text, OpaqueNumber):
+        return OpaqueNumber(value_of(text.values[0]), text.scalar)
+    template, values = _without_arrays(text.template, text.values)
+    return OpaqueText(template, values)
+
+
+def _without_arrays(template: str, values: tuple[Any, ...]) -> tuple[str, tuple[Value, ...]]:
     kept, pieces = [], []
     supply = iter(values)
     for literal, name, spec, conversion in string.Formatter().parse(template):

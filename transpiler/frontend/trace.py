@@ -20,6 +20,7 @@ from .. import ops
 from ..errors import RuleError, TranspileError, error
 from ..ir import dims
 from ..ir.build import Names, building
+from ..ir.dims import DimExpr
 from ..ir.library import Program, collecting
 from ..ir.nodes import Block, Func, Var
 from ..ir.types import I64, map_dims
@@ -34,6 +35,7 @@ from .layout import of_array
 from .outside import Outside, keeping_of
 from .recursion import Recurs, Unrolls
 from .source import FunctionSource
+from .texts import in_this_call
 from .trees import Structure, flatten, leaf_values
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
 
@@ -190,6 +192,11 @@ class _Attempt:
                 results = tuple(leaf_values(leaves))
             except RuleError as problem:
                 raise problem.at(it.here) from None
+            except TranspileError as problem:
+                told = in_this_call(problem, self._known)
+                if told is problem:
+                    raise
+                raise told from told.__cause__
             effects = it.outside.effects()
         params = tuple([var for _, var in self.variables] + it.captures.params)
         func = Func(self.name, params, Block(tuple(builder.stmts), (*results, *effects.values())),
@@ -199,6 +206,16 @@ class _Attempt:
                      tuple(self.assumptions.guards), static, tuple(leaf for leaf, _ in self.variables),
                      tuple(it.sources.values()), dict(self.knowledge.sizes), it.report,
                      tuple(k for k, param in enumerate(params) if param in effects), dict(it.raises))
+
+    def _known(self, value: Any) -> Any:
+        """A size or scalar argument in this call; None for what is computed."""
+        if isinstance(value, Weak):
+            value = value.value
+        if isinstance(value, DimExpr):
+            return self.assumptions.example(value)
+        if isinstance(value, Var) and value in self.it.sizes:
+            return self.assumptions.example(self.it.sizes[value])
+        return next((leaf.example for leaf, var in self.variables if var is value and not var.type.shape), None)
 
     def abstract(self, value: Any, name: str) -> Any:
         """An argument as the interpreter sees it."""

@@ -337,6 +337,19 @@ class OpaqueText(str):
         return made
 
 
+class OpaqueNumber(OpaqueText):
+    """A run-time number that an exception is given as it is.
+
+    scalar: the NumPy class that the program gives it; None for Python's own."""
+
+    scalar: type | None
+
+    def __new__(cls, value: Any, scalar: type | None = None) -> OpaqueNumber:
+        made: Any = super().__new__(cls, "{}", (value,))
+        made.scalar = scalar
+        return made
+
+
 @dataclass(eq=False)
 class Masked:
     """`x[mask]` with a mask known at run time, which covers the leading axes of the array; see `masked`."""

@@ -241,6 +241,7 @@ class Check:
     """Raise the built-in exception named `kind` with `message` unless `pred` is true.
 
     values: scalars for the places of the message, which `str.format` would fill; without them it is as it stands.
+    There may be more: what the exception holds besides its message.
     kind "print": print the message, filled likewise (also with arrays), and go on.
     kept: params with what their memory is to hold when it raises, as for `Func.effects`.
     """

@@ -104,3 +104,58 @@ def test_several_arguments_of_an_exception():
     with pytest.raises(KeyError) as caught:
         gradsmith.jit(f)(1.0)
     assert ("a key", 3) == caught.value.args
+
+
+def held(x):
+    """Numbers, text, and an attribute that is no argument."""
+    if x.max() > 2:
+        raise ValueError("too large", x.max(), x.shape[0], f"{x[0]} {{of}} {x[2]:.1f}", x.dtype)
+    if x.min() < -2:
+        raise Detailed(f"{x[0]}", x.min())
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("transform", [gradsmith.jit, gradsmith.grad])
+def test_run_time_numbers_among_the_arguments_of_an_exception(transform):
+    g = transform(held)
+    for x in (X, -X, -X):
+        with pytest.raises(ValueError) as expected:
+            held(x)
+        with pytest.raises(ValueError) as actual:
+            g(x)
+        assert expected.value.args == actual.value.args
+        assert [type(a) for a in expected.value.args] == [type(a) for a in actual.value.args]
+        assert vars(expected.value).items() >= {k: v for k, v in vars(actual.value).items() if k != "__notes__"}.items()
+    g(X / 2)
+
+
+def test_a_number_as_the_only_argument():
+    def f(x):
+        if x > 0:
+            raise ValueError(x)
+        return x
+
+    g = gradsmith.jit(f)
+    for x in (2.5, np.float32(2.1)):
+        with pytest.raises(ValueError) as caught:
+            g(x)
+        assert (x,) == caught.value.args
+        assert type(x) is type(caught.value.args[0])
+
+
+def matched(x, y, scale):
+    if len(x) != len(y):
+        raise ValueError(f"{len(x)} and {len(y):03d}", scale, x.sum())
+    return np.sum(x * y) * scale
+
+
+@pytest.mark.parametrize("transform", [gradsmith.jit, gradsmith.grad])
+def test_what_is_surely_raised_tells_the_sizes_of_the_call(transform):
+    g = transform(matched)
+    for x, y in ((np.ones(5), np.ones(3)), (np.ones(2), np.ones(4))):
+        with pytest.raises(ValueError) as caught:
+            g(x, y, 7)
+        args = caught.value.__cause__.args
+        assert (f"{len(x)} and {len(y):03d}", 7, "...") == args
+        assert f"ValueError: {args}" in str(caught.value)
+    g(X, X, 7)
