@@ -16,7 +16,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import callconv, types
 
-from . import arrays, memory, values
+from . import arrays, exceptions, memory, values
 from .aliases import ARGUMENT, Aliases
 from .calls import Caller, type_of
 from .expressions import Expressions
@@ -362,14 +362,27 @@ class FunctionCompiler(Expressions):
             raise NotCovered("an assignment in place")
 
     def _raised(self, stmt: ast.Raise) -> Any:
-        tree, args = stmt.exc, ()
-        if isinstance(tree, ast.Call) and not tree.keywords and all(isinstance(a, ast.Constant) for a in tree.args):
-            args = tuple(a.value for a in tree.args)  # type: ignore[attr-defined]
-            tree = tree.func
+        call = stmt.exc
+        tree, trees = (call.func, call.args) if isinstance(call, ast.Call) and not call.keywords else (call, [])
         found = self.value(tree) if isinstance(tree, ast.Name) else None
         if stmt.cause is not None or not isinstance(found, Known) or not isinstance(found.value, type):
-            raise NotCovered("an exception with run-time arguments")
-        return self.raising(found.value, args, self.line)
+            raise NotCovered("an exception that is not made of a class")
+        if all(isinstance(a, ast.Constant) for a in trees):
+            return self.raising(found.value, tuple(a.value for a in trees if isinstance(a, ast.Constant)), self.line)
+        return self._raising_numbers(found.value, trees)
+
+    def _raising_numbers(self, exception: type[BaseException], trees: Sequence[ast.expr]) -> Any:
+        """A block that works out the numbers that the exception is given, and raises it."""
+        before, block = self.builder.block, self.block("raise")
+        self.builder.position_at_end(block)
+        with self.passing():
+            args = [a.value if isinstance(a, ast.Constant) else number(self.value(a)) for a in trees]
+        place = (self.tree.name, self.file, self.line)
+        info = exceptions.made(self.context, self.builder, exception, args, place)
+        self.builder.store(self.builder.bitcast(info, self.function.args[1].type.pointee), self.function.args[1])
+        self.builder.branch(self.exit(callconv.RETCODE_USEREXC))
+        self.builder.position_at_end(before)
+        return block
 
     def _return(self, stmt: ast.Return) -> None:
         found = Known(None) if stmt.value is None else self.value(stmt.value)

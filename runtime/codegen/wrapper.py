@@ -24,6 +24,7 @@ from numba.np.numpy_support import as_dtype
 
 from ..kernels.kernel import Definition
 from . import memory
+from .exceptions import has_numbers
 from .numbers import FLOATS, LLVM
 from .values import TYPES, NotCovered, items_of
 
@@ -44,8 +45,41 @@ done:
   ret void
 }"""
 
+_RAISE_WITH_NUMBERS = """define internal void @gradsmith_raise(ptr %info) noinline optnone {
+  %place = getelementptr i8, ptr %info, i64 32
+  %count = load i32, ptr %place
+  %numbers = icmp sgt i32 %count, 0
+  br i1 %numbers, label %built, label %static
+static:
+  call void @gradsmith_raise_static(ptr %info)
+  ret void
+built:
+  call void @PyErr_Clear()
+  %place1 = getelementptr i8, ptr %info, i64 8
+  %length = load i32, ptr %place1
+  %size = sext i32 %length to i64
+  %data = load ptr, ptr %info
+  %pickled = call ptr @PyBytes_FromStringAndSize(ptr %data, i64 %size)
+  %place2 = getelementptr i8, ptr %info, i64 16
+  %words = load ptr, ptr %place2
+  %place3 = getelementptr i8, ptr %info, i64 24
+  %boxing = load ptr, ptr %place3
+  %values = call ptr %boxing(ptr %words)
+  call void @NRT_Free(ptr %info)
+  %exception = call ptr @numba_runtime_build_excinfo_struct(ptr %pickled, ptr %values)
+  %absent = icmp eq ptr %exception, null
+  br i1 %absent, label %done, label %raise
+raise:
+  call void @numba_do_raise(ptr %exception)
+  br label %done
+done:
+  ret void
+}"""
+
 _DECLARED = {
     "PyErr_Clear": "void ()", "numba_unpickle": "ptr (ptr, i32, ptr)", "numba_do_raise": "void (ptr)",
+    "PyBytes_FromStringAndSize": "ptr (ptr, i64)", "numba_runtime_build_excinfo_struct": "ptr (ptr, ptr)",
+    "NRT_Free": "void (ptr)",
     "PyArg_UnpackTuple": "i32 (ptr, ptr, i64, i64, ...)", "NRT_adapt_ndarray_from_python": "i32 (ptr, ptr)",
     "NRT_adapt_ndarray_to_python_acqref": "ptr (ptr, ptr, i32, i32, ptr)", "NRT_decref": "void (ptr)",
     "PyEval_SaveThread": "ptr ()", "PyEval_RestoreThread": "void (ptr)", "PyErr_SetString": "void (ptr, ptr)",
@@ -96,7 +130,13 @@ class Wrapper:
         _text(self.module, name, "\n".join(self.lines))
         if "gradsmith_raise" in self.used:
             self.used |= {"PyErr_Clear", "numba_unpickle", "numba_do_raise"}
-            _text(self.module, "gradsmith_raise", _RAISE)
+            if has_numbers(self.module):
+                self.used |= {"PyBytes_FromStringAndSize", "numba_runtime_build_excinfo_struct", "NRT_Free"}
+                static = "gradsmith_raise_static"
+                _text(self.module, static, _RAISE.replace("gradsmith_raise", static))
+                _text(self.module, "gradsmith_raise", _RAISE_WITH_NUMBERS)
+            else:
+                _text(self.module, "gradsmith_raise", _RAISE)
         for external in sorted(self.used & _DECLARED.keys()):
             if external not in self.module.globals:
                 result, _, parameters = _DECLARED[external].partition(" ")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import typeof
+from numba.core.runtime import _nrt_python, rtsys
 from unit.runtime.codegen.two_ways import ours, require_same
 
 from gradsmith.codegen.values import NotCovered
@@ -99,6 +101,55 @@ def f(x, k):
             break
     return a, k
 """, "f", (X, -1), (X, 0), (X, 3), (X, -7))
+
+
+NUMBERS = """
+def f(x, k, s, u, b):
+    total = 0.0
+    for i in range(x.shape[0]):
+        a = x.copy()
+        total += a[i]
+        if total > 3.0:
+            raise ValueError("at {} of {}", i, x.shape[0], total, "and", s, u, b, -k, a[k] * 2.0)
+        elif k == 7:
+            b2 = zeros(3)
+            b2[0] = x[0]
+            raise RuntimeError(b2[0] if x[0] > 0.0 else x[1])
+    if k == 5:
+        raise KeyError
+    return total
+"""
+
+
+def test_exceptions_with_numbers():
+    for s in (np.float32(0.1), np.int8(-3), True):
+        require_same(NUMBERS, "f", (X, 1, s, np.uint64(2**63 + 1), False), (-np.abs(X), 7, s, np.uint64(0), True),
+                     (-np.abs(X), 5, s, np.uint64(0), True), (-np.abs(X), 0, s, np.uint64(0), True))
+    require_same("""
+def f(a, k):
+    c = empty((3, 3))
+    gemm(a, a, c)
+    if k > 0:
+        raise ValueError("{}", k, c[0, 0])
+    return c
+""", "f", (np.eye(3), 1), (np.eye(3), 0), exact=False)
+
+
+def test_exceptions_with_numbers_leave_nothing_behind():
+    made = ours(NUMBERS, "f", [typeof(a) for a in (X, 1, 2.5, 3, True)])
+
+    _nrt_python.memsys_enable_stats()
+
+    def raised(count):
+        for _ in range(count):
+            with pytest.raises(ValueError):
+                made(X, 1, 2.5, 3, True)
+        return rtsys.get_allocation_stats()
+
+    raised(3)
+    before, after = raised(1), raised(200)
+    assert after.alloc - before.alloc == after.free - before.free
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
 
 
 def test_indices_layouts_and_slices():
