@@ -66,7 +66,9 @@ _code("E110", "A statement that is not supported", NotImplementedError, """
 The statement has no meaning that can be differentiated or compiled: `class`, `async`, `with` of anything but
 `np.errstate`, and the like inside a transpiled function. Move it out of the function and pass in what it made. `try`
 catches what is raised in every run; an exception that some runs raise and others do not cannot be caught inside the
-function. An iterator that only some trips or branches take from cannot be gone on with: index what it goes over.
+function, be it raised by `raise` or by an operation, such as the LinAlgError of a singular matrix, nor may a `finally`
+with effects follow it: test for it with `if`, or catch it outside. An iterator that only some trips or
+branches take from cannot be gone on with: index what it goes over.
 """)
 _code("E111", "An expression that is not supported", NotImplementedError, """
 The expression has no meaning that can be differentiated or compiled, such as `await` or `yield`. Compute its value
@@ -135,6 +137,11 @@ value, and so does a recursion that a run-time value ends.
 _code("E126", "A side effect that is not supported", NotImplementedError, """
 Appending to a list from outside, rebinding a global or printing to a file has an effect beyond arguments and results.
 Return the value instead.
+
+Calls of libraries whose arguments are all known are done while transpiling, even in a branch that no run takes. So only
+what is known to do nothing but compute may be called: numbers, texts and containers, NumPy and SciPy but for files,
+options and random numbers, and modules like `math`, `itertools` and `re`. Files, processes, warnings and logging belong
+outside of the function. `print` is supported.
 """)
 _code("E127", "Arguments that share memory, one of which is written to", ValueError, """
 A function that writes to an array may get the same array twice, and then both arguments are that array. Views that

@@ -17,6 +17,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import find_spelling
 from .environment import MISSING, Frame, scope_of
 from .guards import Access
+from .purity import is_constant, is_foreign, is_standard, is_standard_class, may_run, refuse_effects
 from .stand_ins import stand_in
 from .values import (
     HEAP_TYPE,
@@ -37,12 +38,6 @@ from .values import (
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
-
-# Whatever these do differs from run to run, or is done to the world.
-UNSTEADY_MODULES = ("random", "numpy.random", "time", "datetime", "os", "io", "sys", "subprocess", "socket",
-                    "secrets", "uuid", "pathlib", "shutil", "threading")
-UNSTEADY_BUILTINS = frozenset({"input", "open", "exec", "eval", "compile", "__import__", "globals", "locals",
-                               "breakpoint", "exit", "quit", "setattr", "delattr"})
 
 
 def call_value(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -154,13 +149,6 @@ def _spelling_of(key: Any) -> Any | None:
 def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of NumPy, SciPy or the standard library: its spelling, or itself where all is known."""
     owner = getattr(callee, "__self__", None)
-    module = getattr(callee, "__module__", None) or (
-        type(owner).__module__ if owner is not None and not isinstance(owner, types.ModuleType) else "")
-    if module.startswith(UNSTEADY_MODULES) or (getattr(callee, "__name__", "") in UNSTEADY_BUILTINS
-                                               and module == "builtins" and not isinstance(owner, str)):
-        raise RuleError(f"{module}.{getattr(callee, '__name__', callee)} gives something else in every run",
-                        code="E202", kind=NotImplementedError,
-                        help="pass its result in as an argument, or use gradsmith.random")
     from .in_place import IN_PLACE, at
     in_place = IN_PLACE.get(_hashable(callee))
     if in_place is not None:
@@ -172,11 +160,15 @@ def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: d
     if isinstance(owner, (list, dict, tuple, set, str, bytes, frozenset)):
         from .standard_library import container_method
         return container_method(it, owner, callee, args, kwargs)
-    if module == "itertools":
+    if getattr(callee, "__module__", None) == "itertools":
         from .standard_library import natively_on_containers
         return natively_on_containers(it, callee, args, kwargs)
-    if _spelling_of(callee) is None and not (is_static(args) and is_static(kwargs)):
-        return _no_spelling(it, callee, args, kwargs)
+    if _spelling_of(callee) is None:
+        is_known = is_static(args) and is_static(kwargs)
+        if is_known or not is_foreign(callee):
+            refuse_effects(callee)
+        if not is_known:
+            return _no_spelling(it, callee, args, kwargs)
     return it.call_numpy(callee, args, kwargs)
 
 
@@ -229,6 +221,8 @@ def _call_array_method(it: Interpreter, method: ArrayMethod, args: tuple[Any, ..
     if name in REFUSED_METHODS:
         raise RuleError(f"`.{name}` changes the array in place, which is not supported", code="E110",
                         kind=NotImplementedError, help=REFUSED_METHODS[name])
+    if _spelling_of(descriptor) is None:
+        refuse_effects(descriptor)
     return it.call_numpy(descriptor, (x, *args), kwargs)
 
 
@@ -255,6 +249,10 @@ def _call_transformed(it: Interpreter, value: TransformValue, args: tuple[Any, .
 def _call_function(it: Interpreter, function: types.FunctionType, args: tuple[Any, ...],
                    kwargs: dict[str, Any]) -> Any:
     """A Python function from outside: its source is interpreted, whatever it claims to wrap."""
+    if is_standard(function.__code__.co_filename):
+        refuse_effects(function)
+        if may_run(function, args, kwargs):
+            return it.native(function, *args, **kwargs)
     source = it.source_of(function)
     node, code = source.node, function.__code__
     scope = scope_of(node)
@@ -271,19 +269,13 @@ def _call_function(it: Interpreter, function: types.FunctionType, args: tuple[An
 
 def _default(it: Interpreter, function: types.FunctionType, where: str, key: Any, value: Any) -> Any:
     """A default value: Python evaluated it once, so a number in it is known; an array is read at every call."""
-    if _is_constant(value):
+    if is_constant(value):
         return value
     step = ("item", key) if where == "__defaults__" else ("key", key)
     code = function.__code__
     first = code.co_argcount - len(function.__defaults__ or ())
     label = code.co_varnames[first + key] if where == "__defaults__" else key
     return it.captures.take(value, Access(function, (("attr", where), step), label))
-
-
-def _is_constant(value: Any) -> bool:
-    if type(value) is tuple:
-        return all(map(_is_constant, value))
-    return isinstance(value, (bool, int, float, complex, str, type(None)))
 
 
 def _class_of(function: types.FunctionType) -> str | None:
@@ -317,7 +309,7 @@ def run_body(it: Interpreter, node: Any, frame: Frame, name: str) -> Any:
                     help="make what ends it a static argument (static_argnums), or write it as a loop")
     called_from = it.here
     frame.node = node
-    frame.called_at = called_from if frame.is_ours else None
+    frame.called_at = called_from if frame.is_librarys else None
     it.depth += 1
     it.frames.append(frame)
     try:
@@ -429,7 +421,11 @@ def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[st
         if not (is_static(args) and is_static(kwargs)):
             raise RuleError(f"{cls.__name__}(...) of run-time values is not supported", code="E202",
                             kind=NotImplementedError)
+        if cls.__module__ != "datetime":
+            refuse_effects(cls)
         return from_numpy(it.native(cls, *map(to_python, args), **{k: to_python(v) for k, v in kwargs.items()}))
+    if is_standard_class(cls):
+        refuse_effects(cls)
     made = Instance(cls, {})
     init = it.find_special(made, "__init__")
     if init is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import gast
 
+from .purity import is_standard
 from .source import FunctionSource
 
 if TYPE_CHECKING:
@@ -135,9 +136,9 @@ class Frame:
         return None
 
     @property
-    def is_ours(self) -> bool:
-        """Whether the function is one of gradsmith's."""
-        return str(self.globals.get("__name__", "")).partition(".")[0] == "gradsmith"
+    def is_librarys(self) -> bool:
+        """Whether the function is one of gradsmith's or of the standard library: not the user's lines."""
+        return is_standard(self.source.file) or str(self.globals.get("__name__", "")).partition(".")[0] == "gradsmith"
 
     def location(self, node: Any) -> Location:
         if self.called_at is not None:

@@ -112,6 +112,7 @@ class Op(ABC):
     access: str | None = None   # what emission writes as an index: "load", "store" or "add_at"
     kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before); without {out}: returns
     library: str | None = None  # KERNEL: whose routine does the work, "BLAS" or "LAPACK"
+    raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values
     cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion
     short: str | None = None    # what generated code calls a result that nobody named (else a letter)
     masks: bool = True          # its vjp may give exact zeros by structure (a branch not taken, a place not read)

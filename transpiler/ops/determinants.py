@@ -32,6 +32,8 @@ SINGULAR = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
 class ToNumber(MatrixOp):
     """One number for each matrix."""
 
+    raises = None
+
     def infer(self, a: Type) -> Type:
         check_square(self.name, a)
         return a.with_shape(a.shape[:-2])
@@ -72,6 +74,7 @@ class Adjugate(MatrixOp):
     """The transposed matrix of cofactors, so that a @ adjugate(a) = det(a) I."""
 
     name, routine, short = "adjugate", "adjugate", "cofactors"
+    raises = None
 
     def infer(self, a: Type) -> Type:
         check_square(self.name, a)
@@ -114,6 +117,7 @@ class AdjugateTangent(MatrixOp):
     """The derivative of adjugate(a) in the direction y: linear in y, and its own transpose when both are transposed."""
 
     name, routine, short = "adjugate_tangent", "adjugate_tangent", "t_cofactors"
+    raises = None
 
     def infer(self, a: Type, y: Type) -> Type:
         check_square(self.name, a)

@@ -88,6 +88,7 @@ class MatrixOp(Op):
 
     masks = False
     lowering, library = Lowering.KERNEL, "LAPACK"
+    raises: type[Exception] | None = np.linalg.LinAlgError
     routine: str                    # name in gradsmith.kernels, for single matrices; stacked_NAME takes stacks
     flags = ""                      # further arguments
 

@@ -37,6 +37,7 @@ class Qr(Decomposition):
     """
 
     name, routine, result_count = "qr", "qr", 2
+    raises = None
     stablehlo = unsupported("StableHLO has no QR factorisation, and XLA's is a custom call that differs by target")
 
     def infer(self, a: Type) -> tuple[Type, Type]:
