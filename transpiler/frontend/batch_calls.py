@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -138,11 +138,15 @@ def jacobian_call(kind: str) -> Callable[..., Any]:
         out, aux = (scalar_pair(traced.out) if options["has_aux"] else (traced.out, None))
         count = leaf_count(out)
         rows = (_columns if kind == "jacfwd" else _rows)(traced, count, interpreter.report)   # [result][wanted input]
-        per_result = []
-        for row in rows:
+
+        def with_structure(row: Sequence[Value]) -> Any:
             trees = dict(zip(sorted(set(numbers)), parts_of([arrays(s) for s in traced.structures], row)))
-            per_result.append(packed([trees[k] for k in numbers], argnums))
-        jacobian = _with_parts(out, per_result)
+            return packed([trees[k] for k in numbers], argnums)
+
+        def of_number() -> Any:
+            return with_structure([const(0, x.type) for x, w in zip(traced.inputs, traced.wanted, strict=True) if w])
+
+        jacobian = _with_parts(out, list(map(with_structure, rows)), of_number)
         if aux is None:
             return jacobian
         values = inline(traced.func, traced.inputs)
@@ -151,16 +155,25 @@ def jacobian_call(kind: str) -> Callable[..., Any]:
     return call
 
 
-def _with_parts(out: Structure, parts: list[Any]) -> Any:
-    """The result's structure with a Jacobian at each leaf."""
+def _with_parts(out: Structure, parts: list[Any], of_number: Callable[[], Any]) -> Any:
+    """The result's structure with a Jacobian at each leaf; of_number: that of a number known while transpiling."""
     if isinstance(out, LeafNode):
         return parts.pop(0)
     if isinstance(out, StaticNode):
-        return out.value
-    children = [_with_parts(c, parts) for c in out.children]
+        return _constant_parts(out.value, of_number)
+    children = [_with_parts(c, parts, of_number) for c in out.children]
     if out.kind == "dict":
         return dict(zip(out.keys, children))
     return tuple(children) if out.kind in ("tuple", "namedtuple") else children
+
+
+def _constant_parts(value: Any, of_number: Callable[[], Any]) -> Any:
+    if type(value) in (tuple, list):
+        return type(value)(_constant_parts(v, of_number) for v in value)
+    if type(value) is dict:
+        return {key: _constant_parts(v, of_number) for key, v in value.items()}
+    is_number = isinstance(value, (int, float, complex, np.number)) and not isinstance(value, bool)
+    return of_number() if is_number else value
 
 
 def _basis(type: Type) -> Value:
@@ -201,16 +214,16 @@ def _rows(traced: Traced, count: int, report: Report | None) -> list[list[Value]
     """Reverse: one vmap of vjp over the unit cotangents of each result."""
     pulled = vjp(traced.func, traced.wanted, report=report)
     results = traced.func.results
-    inexact = [r for r in results if r.type.is_inexact]
+    inexact = [k for k, r in enumerate(results) if r.type.is_inexact]     # one value may be several results
     table: list[list[Value]] = []
-    for result in results[:count]:
+    for at, result in enumerate(results[:count]):
         wanted = traced.wanted_inputs()
         if not result.type.is_inexact:
             table.append([const(0, Type(x.dtype, (*result.shape, *x.shape))) for x in wanted])
             continue
         size = product(result.shape)
-        flags = [r is result for r in inexact]
-        cts = [_basis(r.type) if r is result else const(0, r.type) for r in inexact]
+        flags = [k == at for k in inexact]
+        cts = [_basis(result.type) if k == at else const(0, results[k].type) for k in inexact]
         mapped = vmap(pulled, [*[False] * len(traced.inputs), *flags], size, report=report)
         values = list(inline(mapped, (*traced.inputs, *cts)))[len(results):]
         table.append([ops.reshape(v, shape=(*result.shape, *x.shape)) if v.shape != (*result.shape, *x.shape) else v
