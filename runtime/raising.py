@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .transpiler.frontend.texts import exception_with, filled, parts_of
+from .transpiler.frontend.texts import Raised, exception_with, filled, parts_of
 from .transpiler.frontend.values import OpaqueNumber, OpaqueText
 
 
-def explaining(entry: Callable[..., Any], raises: Mapping[str, BaseException]) -> Callable[..., Any]:
-    """An entry whose exceptions are the user's.  raises: those, by the texts that the compiled code has for them."""
+def explaining(entry: Callable[..., Any], raises: Mapping[str, Raised]) -> Callable[..., Any]:
+    """An entry whose exceptions are the user's.  raises: those, by what the compiled code raises for them."""
     if not raises:
         return entry
 
@@ -30,18 +30,18 @@ def explaining(entry: Callable[..., Any], raises: Mapping[str, BaseException]) -
     return call
 
 
-def users_exception(problem: Exception, raises: Mapping[str, BaseException]) -> BaseException | None:
+def users_exception(problem: Exception, raises: Mapping[str, Raised]) -> BaseException | None:
     """What the user's program raises where compiled code raises `problem`; None for the same."""
     if not problem.args or not isinstance(problem.args[0], str):
         return None
     whole, *values = problem.args
-    text = max((t for t in raises if whole == t or whole.startswith(t + " [")), key=len, default=None)
-    if text is None:
+    raised = raises.get(whole)
+    if raised is None:
         return None
-    like, supply = raises[text], iter(values)
-    parts = {id(part): _told(part, [next(supply, None) for _ in part.values]) for part in parts_of(like)}
-    made = exception_with(like, parts)
-    place = whole[len(text) + 2:-1]
+    supply = iter(values)
+    parts = {id(part): _told(part, [next(supply, None) for _ in part.values]) for part in parts_of(raised.exception)}
+    made = exception_with(raised.exception, parts)
+    place = whole[len(raised.text) + 2:-1]
     if place and hasattr(made, "add_note"):
         made.add_note(place)
     return made

@@ -65,6 +65,14 @@ class Location:
         return f"{_shown_path(self.file)}:{self.line}:{self.column + 1}"
 
 
+def placed(message: str, loc: Location | None) -> str:
+    """The message with the user's line, as compiled code raises it, which cannot look the line up."""
+    if loc is None:
+        return message
+    text = (loc.source_line or "").strip()
+    return f"{message} [{os.path.basename(loc.file)}:{loc.line}{': ' + text if text else ''}]"
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong: what, where, why (`label`, beside the carets), and what to write instead."""

@@ -53,3 +53,27 @@ def test_one_mistake():
 def test_a_loop_that_always_fails():
     with pytest.raises(ValueError, match="not aligned"):
         gs.jit(power)(np.eye(4), np.ones(3))
+
+
+def unpacked(x, use_x):
+    total = 1.0
+    if use_x > 0:
+        a, b = x
+        total = total + a * b
+    return total
+
+
+def stacked(x, y, use_y):
+    total = np.sum(x)
+    if use_y > 0:
+        total = total + np.sum(np.stack([x, y]))
+    return total
+
+
+def test_what_unpacks_and_joins():
+    f = gs.jit(unpacked)
+    assert f(np.ones(3), 0.0) == 1.0
+    assert f(np.ones(2), 1.0) == 2.0
+    g = gs.jit(stacked)
+    assert g(np.ones(3), np.ones(4), 0.0) == 3.0
+    assert g(np.ones(3), np.ones(3), 1.0) == 9.0

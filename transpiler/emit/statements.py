@@ -7,7 +7,6 @@ a later one reads, and as one parallel assignment where there is none (`a, b = b
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
+from ..errors import placed
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from . import calls
 from . import templates as t
@@ -139,7 +139,7 @@ class Writer:
             self.depth += 1
         self.write_back(self.storage.memory.kept(stmt.kept))
         values = "".join(f", {ast.unparse(self.expressions.value(v))}" for v in stmt.values)
-        self.line(f"raise {stmt.kind}({_quoted(_placed(stmt.message, stmt.loc))}{values})", stmt.loc)
+        self.line(f"raise {stmt.kind}({_quoted(placed(stmt.message, stmt.loc))}{values})", stmt.loc)
         if not always:
             self.depth -= 1
 
@@ -460,14 +460,6 @@ def plain_pieces(stmt: Check) -> list[str | None] | None:
         else:
             pieces.append(part)
     return pieces
-
-
-def _placed(message: str, loc: Location | None) -> str:
-    """The message with the user's line, which the compiled code cannot look up when it raises."""
-    if loc is None:
-        return message
-    text = (loc.source_line or "").strip()
-    return f"{message} [{os.path.basename(loc.file)}:{loc.line}{': ' + text if text else ''}]"
 
 
 def _quoted(text: str) -> str:

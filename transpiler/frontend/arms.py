@@ -200,7 +200,7 @@ def emit_raise(it: Interpreter, pred: Value, arm: Arm) -> None:
     kind, (text, values, exception) = exception_name(arm.problem), exception_text(arm.problem)
     builder = current()
     loc = arm.problem.location or builder.loc
-    it.note_raise(text, exception)
+    it.note_raise(text, exception, loc)
     if not must_run(arm, values):
         holds = negated(pred)
         if not (isinstance(holds, Const) and holds.value):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gast
 
-from ..errors import Location, TranspileError, error
+from ..errors import Location, TranspileError, error, placed
 from ..ir.build import Kept, current, kept_now
 from ..ir.nodes import Block, Call, Check, Let, Stmt, Value
 from ..ir.walk import all_statements
@@ -163,8 +163,9 @@ def _exceptions(it: Interpreter, statements: Sequence[Stmt]) -> Iterator[tuple[L
     for stmt in all_statements(Block(tuple(statements), ())):
         match stmt:
             case Check() if not stmt.prints:
-                noted = it.raises.get(stmt.message)
-                yield stmt.loc, getattr(builtins, stmt.kind) if noted is None else type(noted), noted is not None
+                noted = it.raises.get(placed(stmt.message, stmt.loc))
+                kind = getattr(builtins, stmt.kind) if noted is None else type(noted.exception)
+                yield stmt.loc, kind, noted is not None
             case Call():
                 yield stmt.loc, Exception, False
             case Let() if getattr(stmt.op, "raises", None) is not None:

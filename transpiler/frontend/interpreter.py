@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..errors import Location, TranspileError, error
+from ..errors import Location, TranspileError, error, placed
 from ..ir import walk
 from ..ir.build import Builder, Names, building, check, const, current, size_value
 from ..ir.dims import DimExpr, symbol, symbols_of
@@ -35,6 +35,7 @@ from .numpy_calls import call_numpy, call_spelling, not_supported
 from .outside import keeping_nothing
 from .ranges import surely_nonnegative
 from .source import FunctionSource, find_source
+from .texts import Raised
 from .trees import Structure, flatten, leaf_values, unflatten
 from .values import (
     ArrayRef,
@@ -72,7 +73,7 @@ class Interpreter:
         self.frames: list[Frame] = []                    # of the calls that are running
         self.watch: Watch | None = None                  # looks at a trip, for the lists that it changes
         self.ahead = 0                                   # loops that are run ahead, for the lengths of lists
-        self.raises: dict[str, BaseException] = {}       # exceptions of the running function, by their texts
+        self.raises: dict[str, Raised] = {}              # exceptions of the running function, by text and place
         self.kept: dict[int, tuple[Any, Location | None]] = {}           # what grown lists have copies of
         self.decided: dict[int, tuple[Any, Location | None]] = {}        # containers that may be others
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling
@@ -236,11 +237,12 @@ class Interpreter:
         check(ops.greater_equal(held, const(0, I64)), "ValueError", "negative dimensions are not allowed")
         return symbol(held.name, 0)
 
-    def note_raise(self, text: str, exception: BaseException) -> None:
-        """An exception that the running function raises with this text: Python's own has more to it than its name."""
+    def note_raise(self, text: str, exception: BaseException, loc: Location | None) -> None:
+        """An exception that the running function raises here with this text: Python's own has more to it than its
+        name."""
         is_builtin = getattr(builtins, type(exception).__name__, None) is type(exception)
         if not isinstance(exception, TranspileError) and (not is_builtin or exception.args != (text,)):
-            self.raises[text] = exception
+            self.raises[placed(text, loc)] = Raised(exception, text)
 
     # --- NumPy -------------------------------------------------------------------------------------------------
 

@@ -107,15 +107,15 @@ def _explain_signature(key: Any, function: Any, args: list[Any], kwargs: dict[st
 
 
 def _unify_equal_sizes(it: Interpreter, args: list[Any], kwargs: dict[str, Any], problem: Exception) -> None:
-    """A rule refuses shapes: where their sizes differ in name only, start again with one name."""
+    """A rule refuses shapes: where their sizes differ in name only, start again with one name; where they differ in
+    this call, that is what the refusal is for."""
     if getattr(problem, "kind", ValueError) not in (ValueError, None):
         return
     found = {dim: None for value in _values_in([*args, *kwargs.values()]) for dim in value.shape}
     dims = list(found)
     for k, a in enumerate(dims):
         for b in dims[k + 1:]:
-            size = it.assumptions.example(a)
-            if size is not None and size == it.assumptions.example(b):
+            if None not in (it.assumptions.example(a), it.assumptions.example(b)):
                 it.assumptions.are_equal(a, b)
 
 

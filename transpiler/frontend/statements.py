@@ -177,7 +177,7 @@ def _unpack(it: Interpreter, target: Any, value: Any, frame: Frame) -> None:
 def _expect_length(it: Interpreter, value: ArrayRef, count: int) -> None:
     """An array whose length is not known, unpacked into so many names, has that length."""
     size = value.shape[0]
-    if not isinstance(size, int) and it.assumptions.example(size) in (None, count):
+    if not isinstance(size, int):
         it.assumptions.are_equal(size, count)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,15 @@ from .values import ArrayRef, Masked, OpaqueNumber, OpaqueText, is_static, to_py
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception of the program, and the text that the compiled code raises for it in front of the place."""
+
+    exception: BaseException
+    text: str
+
 
 PERCENT = re.compile(r"%(%|[-+ #0]*\d*(?:\.\d+)?[sdifgeEGrx])")
 

@@ -35,7 +35,7 @@ from .layout import of_array
 from .outside import Outside, keeping_of
 from .recursion import Recurs, Unrolls
 from .source import FunctionSource
-from .texts import in_this_call
+from .texts import Raised, in_this_call
 from .trees import Structure, flatten, leaf_values
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
 
@@ -53,7 +53,7 @@ class Trace:
     sizes: named sizes that were found to be other dimensions; leaf types have them replaced.
     report: what transforms told of what they did, where it was asked for.
     written: the params of func that are arrays it writes to (`Func.effects`), as positions.
-    raises: exceptions that are more than a built-in class and a text, by the texts that the func raises them with.
+    raises: exceptions that are more than a built-in class and a text, by the texts (with places) that the func raises.
     """
 
     func: Program
@@ -67,7 +67,7 @@ class Trace:
     sizes: Mapping[str, Any] = field(default_factory=dict)
     report: Report | None = None
     written: tuple[int, ...] = ()
-    raises: Mapping[str, BaseException] = field(default_factory=dict)
+    raises: Mapping[str, Raised] = field(default_factory=dict)
 
 
 @dataclass

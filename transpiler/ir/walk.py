@@ -251,7 +251,7 @@ def rewrite(func: Func, change: Rewrite) -> Func:
                     continue
                 values = (result,) if isinstance(result, (Var, Const)) else tuple(result)
                 replaced.update(zip(new.targets, values, strict=True))
-        results = tuple(_replace(r, replaced) for r in block.results)
+        results = tuple(replacement(r, replaced) for r in block.results)
         same = len(b.stmts) == len(block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts))
         if same and all(x is y for x, y in zip(results, block.results)):
             return block
@@ -262,7 +262,8 @@ def rewrite(func: Func, change: Rewrite) -> Func:
     return replace(func, body=body) if changed else func
 
 
-def _replace(value: Value, replaced: Mapping[Var, Value]) -> Value:
+def replacement(value: Value, replaced: Mapping[Var, Value]) -> Value:
+    """What stands for the value in the end."""
     while isinstance(value, Var) and value in replaced:
         value = replaced[value]
     return value
@@ -271,7 +272,7 @@ def _replace(value: Value, replaced: Mapping[Var, Value]) -> Value:
 def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
     """The statement reading other values; blocks are left alone."""
     old = operands(stmt)
-    new = tuple(_replace(v, replaced) for v in old)
+    new = tuple(replacement(v, replaced) for v in old)
     if all(a is b for a, b in zip(old, new)):
         return stmt
     match stmt:
@@ -291,6 +292,20 @@ def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
             return While(stmt.targets, stmt.carries, new, stmt.cond, stmt.body, stmt.loc)
         case _:
             assert_never(stmt)
+
+
+def substituted(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
+    """The statement and all inside of it reading other values."""
+    if not replaced:
+        return stmt
+    inner = [Block(tuple(substituted(s, replaced) for s in b.stmts),
+                   tuple(replacement(r, replaced) for r in b.results)) for b in blocks(stmt)]
+    return with_blocks(with_operands(stmt, replaced), inner)
+
+
+def same_value(a: Value, b: Value) -> bool:
+    """Whether two scalars are one variable or equal constants."""
+    return a is b or (isinstance(a, Const) and isinstance(b, Const) and a.value == b.value and a.type == b.type)
 
 
 def with_blocks(stmt: Stmt, new: Sequence[Block]) -> Stmt:

@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from ..ir import dims
 from ..ir.ints import Ints
-from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import blocks, operands, reads, with_blocks, with_operands
+from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
+from ..ir.walk import blocks, operands, reads, replacement, same_value, substituted, with_blocks
 
 
 def fuse_adds(func: Func) -> Func:
@@ -50,7 +50,7 @@ def _partner(stmts: list[Stmt], loop: Stmt, block: Block, ints: Ints) -> int | N
         if isinstance(stmt, For) and stmt.targets == loop.inits:
             (array,) = stmt.targets
             seen = [s for s in block.stmts if array in operands(s) or any(array in reads(b) for b in blocks(s))]
-            alike = all(_same(x, y) for x, y in zip((stmt.lo, stmt.hi, stmt.step), (loop.lo, loop.hi, loop.step)))
+            alike = all(same_value(x, y) for x, y in zip((stmt.lo, stmt.hi, stmt.step), (loop.lo, loop.hi, loop.step)))
             alone = len(seen) == 1 and array not in block.results and array not in reads(loop.body)
             return at if alike and alone and _only_adds(stmt) and _are_neighbours(stmt, loop, ints) else None
         if not (isinstance(stmt, Let) and stmt.op.is_pure and stmt.op.access is None):
@@ -69,10 +69,6 @@ def _are_neighbours(first: For, second: For, ints: Ints) -> bool:
 
 def _adds(loop: For) -> list[Let]:
     return [stmt for stmt in loop.body.stmts if isinstance(stmt, Let) and stmt.op.access == "add_at"]
-
-
-def _same(a: Value, b: Value) -> bool:
-    return a is b or (isinstance(a, Const) and isinstance(b, Const) and a.value == b.value)
 
 
 def _only_adds(loop: For) -> bool:
@@ -99,16 +95,9 @@ def _only_adds(loop: For) -> bool:
 def _fused(first: For, second: For) -> For:
     """One loop, which does what both do in each trip; loops inside it are for the next round."""
     replaced: dict[Var, Value] = {second.index: first.index, second.carries[0]: first.body.results[0]}
-    behind = [_substituted(stmt, replaced) for stmt in second.body.stmts]
+    behind = [substituted(stmt, replaced) for stmt in second.body.stmts]
     (result,) = second.body.results
-    last = replaced.get(result, result) if isinstance(result, Var) else result
+    last = replacement(result, replaced)
     body = Block((*first.body.stmts, *behind), (last,))
     return For(second.targets, first.index, first.lo, first.hi, first.step, first.carries, first.inits, body,
                first.parallel and second.parallel, second.loc)
-
-
-def _substituted(stmt: Stmt, replaced: dict[Var, Value]) -> Stmt:
-    inner = [Block(tuple(_substituted(s, replaced) for s in b.stmts),
-                   tuple(replaced.get(r, r) if isinstance(r, Var) else r for r in b.results)) for b in blocks(stmt)]
-    return with_blocks(with_operands(stmt, replaced), inner)
-

@@ -21,7 +21,7 @@ from ..ir.build import Names, building, current, for_loop, int_const
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value
-from ..ir.walk import Copier, blocks, operands, used_names, with_blocks
+from ..ir.walk import Copier, blocks, operands, same_value, used_names, with_blocks
 
 WIDEST = 4          # between the first and the last of the neighbours
 
@@ -111,7 +111,7 @@ def _neighbours(loop: For, number: int, found: Sequence[Let], ints: Ints) -> Add
     (axis,) = axes
     others = [_beside(let, axis) for let in found]
     if any(p in inside for other in others for p in other) or not all(
-            all(map(_same, a, b)) or any(map(ints.differ, a, b)) for a in others for b in others):
+            all(map(same_value, a, b)) or any(map(ints.differ, a, b)) for a in others for b in others):
         return None
     lets = tuple((ints.dim(let.args[2 + axis]) - index, let) for let in found)
     adds = Adds(number, axis, lets)
@@ -121,10 +121,6 @@ def _neighbours(loop: For, number: int, found: Sequence[Let], ints: Ints) -> Add
 def _beside(let: Let, axis: int) -> list[Value]:
     """The position of an add along other axes."""
     return [place for a, place in enumerate(let.args[2:]) if a != axis]
-
-
-def _same(a: Value, b: Value) -> bool:
-    return a is b or (isinstance(a, Const) and isinstance(b, Const) and a.value == b.value)
 
 
 def _is_free(loop: For, adds: Adds, ints: Ints) -> bool:
@@ -167,7 +163,7 @@ def _is_own(loop: For, carry: Value, load: Let, ints: Ints) -> bool:
         if not isinstance(stmt, Let) or stmt.op.access is None:
             return False
         if stmt.op.access != "load":
-            if stmt.args[0] not in versions or not all(map(_same, stmt.args[2:], place)) or (
+            if stmt.args[0] not in versions or not all(map(same_value, stmt.args[2:], place)) or (
                     len(stmt.args) - 2 != len(place)):
                 return False
             versions.add(stmt.target)
@@ -233,7 +229,7 @@ class _Gather:
                 (value,) = self._values(element, [let], -distance)
                 beside = _beside(let, self.adds.axis)
                 k = next((k for k, (one, _) in enumerate(rows)
-                          if all(map(_same, _beside(one, self.adds.axis), beside))), None)
+                          if all(map(same_value, _beside(one, self.adds.axis), beside))), None)
                 if k is None:
                     rows.append((let, value))
                 else:

@@ -19,7 +19,7 @@ from ..ir import dims
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import blocks, operands, with_blocks
+from ..ir.walk import blocks, operands, same_value, with_blocks
 
 
 @dataclass(frozen=True)
@@ -95,5 +95,4 @@ def _redirect(stmts: list[Stmt], old: Value, write: Let) -> None:
 
 
 def _same(a: tuple[Value, ...], b: tuple[Value, ...]) -> bool:
-    return len(a) == len(b) and all(
-        x is y or (not isinstance(x, Var) and not isinstance(y, Var) and x.value == y.value) for x, y in zip(a, b))
+    return len(a) == len(b) and all(map(same_value, a, b))

@@ -25,7 +25,17 @@ from ..ir.build import Names, building, const, current
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
-from ..ir.walk import all_statements, blocks, operands, reads, used_names, with_blocks, with_operands
+from ..ir.walk import (
+    all_statements,
+    blocks,
+    operands,
+    reads,
+    replacement,
+    same_value,
+    substituted,
+    used_names,
+    with_blocks,
+)
 from ..ops.base import Op
 
 Place = tuple[Value, ...]
@@ -120,7 +130,7 @@ def _follow(loop: For, carried: int, found: list[Access], nested: bool) -> bool:
 
 
 def _same(a: Place, b: Place) -> bool:
-    return all(x is y or (isinstance(x, Const) and isinstance(y, Const) and x.value == y.value) for x, y in zip(a, b))
+    return all(map(same_value, a, b))
 
 
 def _differ(a: Place, b: Place, ints: Ints) -> bool:
@@ -214,7 +224,7 @@ def _body(body: Block, carry: Var, place: Place, scalar: Value, add: Op) -> Bloc
     replaced: dict[Var, Value] = {}
     stmts: list[Stmt] = []
     for old in body.stmts:
-        stmt = _substituted(old, replaced)
+        stmt = substituted(old, replaced)
         array = old.args[0] if isinstance(old, Let) and old.op.access is not None else None
         if isinstance(stmt, Let) and isinstance(old, Let) and array in element:
             kind, here = stmt.op.access, _same(Access(old, False).place, place)
@@ -232,7 +242,7 @@ def _body(body: Block, carry: Var, place: Place, scalar: Value, add: Op) -> Bloc
             element |= {target: element[init] for target, init in zip(old.targets, old.inits) if init in element}
         stmts.append(stmt)
     (result,) = {id(element[r]): element[r] for r in body.results if r in element}.values()
-    return Block(tuple(stmts), (*(_value(r, replaced) for r in body.results), _value(result, replaced)))
+    return Block(tuple(stmts), (*(replacement(r, replaced) for r in body.results), replacement(result, replaced)))
 
 
 def _sum(stmts: list[Stmt], add: Op, element: Value, let: Let) -> Value:
@@ -241,18 +251,3 @@ def _sum(stmts: list[Stmt], add: Op, element: Value, let: Let) -> Value:
         result: Value = add(element, let.args[1])
     stmts += b.stmts
     return result
-
-
-def _value(value: Value, replaced: dict[Var, Value]) -> Value:
-    while isinstance(value, Var) and value in replaced:
-        value = replaced[value]
-    return value
-
-
-def _substituted(stmt: Stmt, replaced: dict[Var, Value]) -> Stmt:
-    """The statement and its blocks with other operands."""
-    if not replaced:
-        return stmt
-    inner = [Block(tuple(_substituted(s, replaced) for s in b.stmts), tuple(_value(r, replaced) for r in b.results))
-             for b in blocks(stmt)]
-    return with_blocks(with_operands(stmt, replaced), inner)

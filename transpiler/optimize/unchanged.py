@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Block, For, Func, Stmt, Value, Var, While
-from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_operands
+from ..ir.walk import all_statements, blocks, replacement, sizes_used, with_blocks, with_operands
 
 
 def drop_unchanged(func: Func) -> Func:
@@ -34,16 +34,10 @@ def _visit(block: Block, replaced: dict[Var, Value], sizes: set[str]) -> Block:
             stmt = _without(stmt, still)
             stmt = with_blocks(stmt, [_visit(b, replaced, sizes) for b in blocks(stmt)])
         stmts.append(stmt)
-    results = tuple(_value(r, replaced) for r in block.results)
+    results = tuple(replacement(r, replaced) for r in block.results)
     if all(a is b for a, b in zip(stmts, block.stmts)) and all(a is b for a, b in zip(results, block.results)):
         return block
     return Block(tuple(stmts), results)
-
-
-def _value(value: Value, replaced: dict[Var, Value]) -> Value:
-    while isinstance(value, Var) and value in replaced:
-        value = replaced[value]
-    return value
 
 
 def _unchanged(loop: For | While, sizes: set[str]) -> list[int]:
@@ -56,8 +50,5 @@ def _without(loop: For | While, dropped: list[int]) -> For | While:
     def kept(values: tuple) -> tuple:  # type: ignore[type-arg]
         return tuple(v for k, v in enumerate(values) if k not in dropped)
 
-    body = Block(loop.body.stmts, kept(loop.body.results))
-    if isinstance(loop, For):
-        return For(kept(loop.targets), loop.index, loop.lo, loop.hi, loop.step, kept(loop.carries), kept(loop.inits),
-                   body, loop.parallel, loop.loc)
-    return While(kept(loop.targets), kept(loop.carries), kept(loop.inits), loop.cond, body, loop.loc)
+    return replace(loop, targets=kept(loop.targets), carries=kept(loop.carries), inits=kept(loop.inits),
+                   body=Block(loop.body.stmts, kept(loop.body.results)))

@@ -199,7 +199,7 @@ def _overwritten(write: Let, stmts: list[Stmt]) -> Var:
     array, _, *scalars = write.args
     index = tuple(item for item in write.params["index"] if not isinstance(item, New))
     for stmt in stmts:
-        if isinstance(stmt, Let) and stmt.op is ops.load and stmt.args == (array, *scalars) and (
+        if isinstance(stmt, Let) and stmt.op.access == "load" and stmt.args == (array, *scalars) and (
                 stmt.params["index"] == index):
             return stmt.target
     type = array.type.with_shape(index_shape(index))

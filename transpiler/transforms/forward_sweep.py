@@ -48,7 +48,7 @@ class Thread:
 
 @dataclass
 class Saved:
-    """Where saved values are: tapes by variable, exported arm values by variable, the trips of each loop."""
+    """Where saved values are: tapes by variable, exported arm values by variable."""
 
     tapes: dict[Var, Value] = field(default_factory=dict)
     exports: dict[Var, Var] = field(default_factory=dict)
@@ -243,10 +243,6 @@ class ForwardSweep:
     def _trips_of(self, loop: For) -> Value:
         """Emit how many iterations a loop has; its bounds are in scope."""
         return trip_count(loop.lo, loop.hi, loop.step)
-
-    def trips(self, loop: For) -> Value:
-        """The length of the loop's axis on its tapes: its trips, or the most that it has."""
-        return self._trips[loop]
 
     def _prepare_trips(self, stmt: For | If, homes: Sequence[Scope]) -> None:
         """Find the trips of all loops that have tapes, before the statement."""

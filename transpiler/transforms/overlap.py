@@ -15,12 +15,11 @@ from typing import Any
 
 from ..ir.dims import DimCall, DimExpr, Symbol, slice_length, substitute, symbols_of
 from ..ir.index import At, New, Span
-from ..ir.nodes import Const, For, If, Let, Stmt, Value, Var
+from ..ir.ints import Ints
+from ..ir.nodes import Const, For, If, Let, Stmt
 from ..ir.walk import blocks
 from .inequalities import may_hold
 from .scopes import Scope, Scopes
-
-UNKNOWN_LOW = -(1 << 62)        # of ints that are no sizes: they may be negative
 
 Row = dict[str, int]
 
@@ -59,7 +58,7 @@ class Places:
         self.scopes = scopes
         self.number: dict[Stmt, int] = {}
         self.last: dict[Stmt, int] = {}             # the highest number of what is inside
-        self._dims: dict[Var, Any] = {}
+        self.dim = Ints(scopes.root.block).dim          # ints as dimensions over loop indices, sizes and unknowns
         self._sizes: dict[str, int] = {}
         self._names = {v.name: v for v in scopes.of}
         self._count(scopes.root.block.stmts)
@@ -88,24 +87,6 @@ class Places:
                 first = self.dim(next(scalars)) if item.start is None else item.start
                 axes.append(Axis(first, item.size, item.step))
         return Access(scope, self.number[let], tuple(axes))
-
-    def dim(self, value: Value) -> Any:
-        """An int as a dimension over loop indices, sizes and unknowns."""
-        if isinstance(value, Const):
-            return int(value.value)
-        if value not in self._dims:
-            self._dims[value] = self._dim(value)
-        return self._dims[value]
-
-    def _dim(self, var: Var) -> Any:
-        scope = self.scopes.of.get(var)
-        let = scope.defined[var] if scope is not None else None
-        if isinstance(let, Let) and not var.type.shape and var.type.dtype == "int64" and all(
-                not a.type.shape and a.type.dtype == "int64" for a in let.args):
-            found = let.op.as_dimension(*map(self.dim, let.args), **let.params)
-            if found is not None:
-                return found
-        return DimExpr((((Symbol(var.name, UNKNOWN_LOW),), 1),))
 
     def most_trips(self, loop: For) -> Any | None:
         """The most iterations of an inner loop, as a dimension over what the whole func shares; None if unknown."""

@@ -11,8 +11,8 @@ A value of a loop's body (or of an arm of a branch) is gone when the reverse swe
 Each has a price in bytes saved, work being worth some, and each value one way to be made besides saving.  The cheapest
 choice of all is a minimal cut of a network (`flow`): a value's need, the way it is made, and the needs of that.
 
-Source: the cut is that of G. E. Blelloch and others in PyTorch's and W. S. Moses' in Enzyme's choice of what to cache,
-with prices for the work and a node for each write to undo.
+PyTorch's partitioner and Enzyme choose what they keep by a minimal cut, too; here work has a price, and each write to
+undo is a node.
 """
 
 from __future__ import annotations
