@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -94,3 +95,7 @@ def agrees(f: Func | Module, *args: Any, compiled: bool = False, exact: bool = T
             assert np.asarray(have).dtype == value.type.numpy
         compare = np.testing.assert_array_equal if exact else np.testing.assert_allclose
         compare(np.asarray(want), np.asarray(have), err_msg=source(f))
+
+
+def shows(text, f, **choices):
+    assert textwrap.dedent(text).strip() == body_of(f, **choices).strip()
