@@ -502,44 +502,6 @@ def test_names_of_kernels_are_no_trouble():
     assert math.e + 2 == pytest.approx(gs.jit(exp)(1.0))
 
 
-# --- from people's own compiled code -------------------------------------------------------------------------------------
-
-
-def test_called_from_numba():
-    import numba
-    g = gs.grad(lambda x, w: np.sum(w * np.sin(x)))
-    both = gs.value_and_grad(lambda x: x * x)
-
-    @numba.njit
-    def step(x, w):
-        return x - 0.1 * g(x, w)
-
-    @numba.njit
-    def newton(x):
-        value, slope = both(x)
-        return x - value / slope
-
-    for n in (0, 1, 3):
-        np.testing.assert_allclose(step(np.ones(n), 2 * np.ones(n)), np.ones(n) - 0.2 * np.cos(1.0))
-    np.testing.assert_allclose(step(np.ones((4, 2))[:, 0], np.ones(4)), np.ones(4) - 0.1 * np.cos(1.0))
-    assert 1.0 == newton(2.0)
-
-
-def test_what_numba_code_cannot_call():
-    import numba
-    reads = gs.jit(lambda x: x * rate)
-    gives = gs.jit(lambda x: {"x": x})
-    for fun, message in [(reads, "reads rate"), (gives, "must return a number")]:
-        with pytest.raises(numba.core.errors.TypingError, match=message):
-            numba.njit(_calling(fun))(1.0)
-
-
-def _calling(fun):
-    def call(x):
-        return fun(x)
-    return call
-
-
 def test_zero_as_a_size_is_not_taken_for_unknown():
     def first_is_one(n):
         z = np.zeros(n)
