@@ -24,6 +24,7 @@ from .optimize.dead_code import drop_dead_code
 from .optimize.fuse_adds import fuse_adds
 from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.gather import gather_adds
+from .optimize.gather_rows import gather_rows
 from .optimize.hoist import hoist_all
 from .optimize.newest import read_newest
 from .optimize.promote import promote
@@ -65,6 +66,8 @@ def tidy(func: Func) -> Func:
 def gather_all(func: Func) -> Func:
     while (fused := fuse_adds(func)) is not func:
         func = hoist_all(tidy(fused))       # loops inside have the same bounds only then
+    while (rows := gather_rows(func)) is not func:
+        func = hoist_all(tidy(rows))        # rows of rows
     gathered = gather_adds(func)
     return func if gathered is func else hoist_all(tidy(gathered))
 
