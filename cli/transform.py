@@ -18,6 +18,7 @@ from typing import Any
 from gradsmith.transpiler.errors import Location, SourceText, TranspileError, did_you_mean, error
 
 _DIFFERENTIATING = ("argnums", "has_aux", "holomorphic")
+_JACOBIAN = (*_DIFFERENTIATING, "chunk")
 OPTIONS: dict[str, tuple[str, ...]] = {
     "jit": (),
     "functional": (),
@@ -26,10 +27,10 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "vjp": ("argnums", "has_aux"),
     "jvp": ("argnums", "has_aux"),
     "hvp": ("argnums",),
-    "jacfwd": ("argnums", "has_aux"),
-    "jacrev": ("argnums", "has_aux"),
-    "jacobian": ("argnums", "has_aux"),
-    "hessian": ("argnums", "has_aux"),
+    "jacfwd": _JACOBIAN,
+    "jacrev": _JACOBIAN,
+    "jacobian": _JACOBIAN,
+    "hessian": _JACOBIAN,
     "vmap": ("in_axes", "out_axes", "axis_size"),
 }
 FILE = "<transform>"
@@ -187,6 +188,7 @@ _CHECKS: dict[str, Any] = {
     "argnums": lambda v: _is_int(v) or (isinstance(v, (tuple, list)) and len(v) > 0 and all(map(_is_int, v))),
     "has_aux": lambda v: isinstance(v, bool),
     "holomorphic": lambda v: isinstance(v, bool),
+    "chunk": lambda v: _is_int(v) and v > 0,
     "in_axes": _is_axes,
     "out_axes": _is_axes,
     "axis_size": lambda v: _is_int(v) and v > 0,
@@ -195,6 +197,7 @@ _EXAMPLES: dict[str, str] = {
     "argnums": "a position or several: argnums=1, argnums=(0, 2)",
     "has_aux": "has_aux=True",
     "holomorphic": "holomorphic=True",
+    "chunk": "a number: chunk=16",
     "in_axes": "an axis, None, or one for each argument: in_axes=0, in_axes=(None, 0)",
     "out_axes": "an axis, None, or one for each result: out_axes=0",
     "axis_size": "a number: axis_size=10",

@@ -19,7 +19,7 @@ from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
 from .transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
 
-SAME_PARAMETERS = {"jit", "grad", "value_and_grad", "jacfwd", "jacrev", "hessian"}
+SAME_PARAMETERS = {"jit", "grad", "value_and_grad", "jacfwd", "jacrev", "jacobian", "hessian"}
 
 
 def compile_if_typed(made: Function, fun: Callable[..., Any]) -> None:

@@ -145,9 +145,11 @@ def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, name
 def _derived(func: Func, kind: str, kept: int, wanted: Sequence[bool]) -> Func:
     """The results, then the cotangents or tangents; the first `kept` results are differentiated."""
     if kind == "vjp":
-        made = vjp(_with_results(func, func.results[:kept]), wanted)
-        return _with_results(made, (*func.results, *made.results[kept:]))
+        given = [k < kept for k, r in enumerate(func.results) if r.type.is_inexact]
+        return vjp(func, wanted, given=None if all(given) else given, is_whole=True)
     moved = jvp(func, wanted)
+    count = len(func.results) + sum(r.type.is_inexact for r in func.results[:kept])
+    moved = _with_results(moved, moved.results[:count])
     straight = all(isinstance(stmt, (Let, Check)) for stmt in func.body.stmts)
     return moved if straight else beside(func, moved, len(func.results))
 

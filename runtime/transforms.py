@@ -167,14 +167,16 @@ def vjp(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
 
 
 @_marked("linearize")
-def linearize(fun: Fun, *primals: Any) -> tuple[Any, Fun]:
+def linearize(fun: Fun, *primals: Any, has_aux: bool = False) -> Any:
     """(value, linear map): the map takes tangents, one for each primal, to the result's tangent.
 
-    What does not depend on tangents is computed once.
+    What does not depend on tangents is computed once.  has_aux: `fun` returns (value, aux); the result is (value,
+    linear map, aux), and the map gives the value's tangent.
     """
     from .parted import Pushforward, parted
-    value, residuals, later = parted("linearize", fun, False)(*primals)
-    return value, Pushforward(later, residuals, primals)
+    value, residuals, later = parted("linearize", fun, has_aux)(*primals)
+    pushforward = Pushforward(later, residuals, primals)
+    return (value[0], pushforward, value[1]) if has_aux else (value, pushforward)
 
 
 @_marked("hvp")
@@ -196,27 +198,46 @@ def vmap(fun: Fun | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_size:
 
 
 @_marked("jacfwd")
-def jacfwd(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
-    """The Jacobian, column by column in forward mode; result axes come first."""
-    return function("jacfwd", fun, argnums, has_aux=has_aux)
+def jacfwd(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+           chunk: int | None = None) -> Any:
+    """The Jacobian, column by column in forward mode; result axes come first.
+
+    Trees give trees: the containers of the result, with those of the argument in the place of each array; a tuple for
+    several argnums.  has_aux: `fun` returns (value, aux), the result is (Jacobian, aux).  holomorphic: a complex
+    function of complex arguments.  chunk: how many columns are computed at a time, an int; all without it, which takes
+    memory for the tangents of every intermediate array in all of them.
+    TypeError for arguments that are ints, bools or strings, and for complex ones unless holomorphic.
+    """
+    return function("jacfwd", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, chunk=chunk)
 
 
 @_marked("jacrev")
-def jacrev(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
-    """The Jacobian, row by row in reverse mode; result axes come first."""
-    return function("jacrev", fun, argnums, has_aux=has_aux)
+def jacrev(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+           chunk: int | None = None) -> Any:
+    """The Jacobian, row by row in reverse mode; see `jacfwd`.
+
+    chunk: how many rows at a time.  TypeError for complex results unless holomorphic.
+    """
+    return function("jacrev", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, chunk=chunk)
 
 
 @_marked("jacobian")
-def jacobian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
-    """The Jacobian (in reverse mode)."""
-    return function("jacrev", fun, argnums, has_aux=has_aux)
+def jacobian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+             chunk: int | None = None) -> Any:
+    """The Jacobian in the mode that takes fewer passes: `jacrev` where the result has fewer numbers than the arguments,
+    else `jacfwd`, whose options it takes."""
+    return function("jacobian", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, chunk=chunk)
 
 
 @_marked("hessian")
-def hessian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
-    """The matrix of second derivatives of a function that returns one number, forward over reverse."""
-    return function("hessian", fun, argnums, has_aux=has_aux)
+def hessian(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
+            chunk: int | None = None) -> Any:
+    """Second derivatives, forward over reverse: the matrix of a function that returns one number; of others, the
+    matrices of all their numbers, whose axes come first.
+
+    chunk: how many columns at a time.  See `jacfwd` for the rest.
+    """
+    return function("hessian", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, chunk=chunk)
 
 
 @_marked("functional")

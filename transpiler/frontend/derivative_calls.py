@@ -213,21 +213,25 @@ def jvp_apply_call(interpreter: Any, value: TransformValue, args: Any, kwargs: A
 
 
 def linearize_call(interpreter: Any, fun: Any, args: Any, kwargs: Any, loc: Any) -> Any:
+    has_aux = kwargs.pop("has_aux", False)
     traced = trace_call(interpreter, fun, args, kwargs, range(len(args)), "linearize")
     interpreter.at(loc)
+    if has_aux:
+        scalar_pair(traced.out)
     value = unflatten(traced.out, list(inline(traced.func, traced.inputs)))
-    return value, TransformValue("pushforward", None, (traced,))
+    pushforward = TransformValue("pushforward", None, (traced, has_aux))
+    return (value[0], pushforward, value[1]) if has_aux else (value, pushforward)
 
 
 def pushforward_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
-    (traced,) = value.args
+    traced, has_aux = value.args
     if len(args) != len(traced.structures):
         raise RuleError(f"the linear map takes {len(traced.structures)} tangents, not {len(args)}", code="E406",
                         kind=TypeError)
     interpreter.at(loc)
     moving = _moving(interpreter, args, traced)
     values = inline(jvp(traced.func, traced.wanted, report=interpreter.report), (*traced.inputs, *moving))
-    return _value_and_tangent(traced, values, False)[1]
+    return _value_and_tangent(traced, values, has_aux)[1]
 
 
 def hvp_call(interpreter: Any, fun: Any, args: Any, kwargs: Any, loc: Any) -> Any:

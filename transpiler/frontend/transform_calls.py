@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import RuleError
-from .batch_calls import hessian_call, jacobian_call, vmap_call
+from .batch_calls import vmap_call
 from .derivative_calls import (
     gradient_call,
     hvp_call,
@@ -20,6 +20,7 @@ from .derivative_calls import (
     vjp_call,
 )
 from .functional_calls import functional_call
+from .jacobian_calls import hessian_call, jacobian_call
 from .values import TransformValue
 
 IMMEDIATE = frozenset({"vjp", "jvp", "linearize", "hvp", "value_and_vjp"})      # given the function's arguments at once
@@ -64,7 +65,7 @@ def _checkpoint(interpreter: Any, value: TransformValue, args: Any, kwargs: Any,
 CALLS: dict[str, Callable[..., Any]] = {
     "jit": _jit, "grad": gradient_call(False), "value_and_grad": gradient_call(True), "jvp": jvp_call, "vjp": vjp_call,
     "linearize": linearize_call, "hvp": hvp_call, "vmap": vmap_call, "jacfwd": jacobian_call("jacfwd"),
-    "jacrev": jacobian_call("jacrev"), "jacobian": jacobian_call("jacrev"), "hessian": hessian_call,
+    "jacrev": jacobian_call("jacrev"), "jacobian": jacobian_call("jacobian"), "hessian": hessian_call,
     "value_and_vjp": value_and_vjp_call, "pullback": pullback_call, "pushforward": pushforward_call,
     "vjp_apply": vjp_apply_call, "jvp_apply": jvp_apply_call, "functional": functional_call, "checkpoint": _checkpoint,
 }

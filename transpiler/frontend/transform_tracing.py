@@ -182,8 +182,13 @@ def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str
     return Traced(func, out, (*inputs, *outer), tuple(wanted), tuple(structures[k] for k in order))
 
 
+SAME_PARAMETERS = frozenset({"jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "jacobian", "hessian"})
+
+
 def argument_names(fun: Any, count: int) -> list[str]:
     """The names of the positional parameters, for messages."""
+    while isinstance(fun, TransformValue) and fun.kind in SAME_PARAMETERS and fun.fun is not None:
+        fun = fun.fun
     code = getattr(fun, "__code__", None) or getattr(getattr(fun, "py_func", None), "__code__", None)
     node = getattr(fun, "node", None)
     known: list[str] = []

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ..ir.dims import symbols_of
 from ..ir.nodes import Block, Func, Let, Stmt, Var
-from ..ir.walk import blocks, operands, reads, sizes_used
+from ..ir.walk import all_statements, blocks, operands, reads, sizes_used
 from ..ops.base import Lowering
 
 
@@ -100,11 +100,11 @@ def _add_size_carriers(residuals: list[Var], late: Sequence[Var], second: Block,
                        params: Sequence[Var], made: Sequence[Var]) -> None:
     """The second func must be able to bind every size that it names: keep a value that carries it."""
     used = {size for result in second.results for d in result.type.shape for size in symbols_of(d)}
-    for stmt in second.stmts:
+    for stmt in all_statements(second):
         used |= sizes_used(stmt)
     bound = {str(d) for v in (*residuals, *late) for d in v.type.shape} | {
-        v.name for v in residuals if not v.type.shape} | {t.name for s in second.stmts if isinstance(s, Let)
-                                                          for t in s.targets}
+        v.name for v in residuals if not v.type.shape} | {t.name for s in all_statements(second)
+                                                          if isinstance(s, Let) for t in s.targets}
     for size in sorted(used):
         if size in bound:
             continue

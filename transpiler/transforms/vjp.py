@@ -42,35 +42,37 @@ from .segments import bytes_per_iteration, in_segments
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
         cotangents: Sequence[Value | None] | None = None, given: Sequence[bool] | None = None,
-        report: Report | None = None) -> Func:
+        is_whole: bool | None = None, report: Report | None = None) -> Func:
     """Params: those of `func`, then a cotangent for each result that is real or complex.  Results: those of `func`,
     then the cotangent of each param in `wrt`.
 
     With `cotangents` (constants, or None for zero, one for each real or complex result) there are no extra params.
     given: which of these results have a cotangent param (others have the cotangent zero).
+    is_whole: nothing comes before or after the func, since no other one calls it; without `given`, unless it is said.
     report: is told what is active and what is saved; places in the reverse sweep then say that they are there.
     """
+    is_whole = given is None if is_whole is None else is_whole
     if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
     active = active_variables(func, wrt)
     counted, counts = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
-    seen = _analysed(func, wrt, active, cotangents, given)
+    seen = _analysed(func, wrt, active, cotangents, given, is_whole)
     wishes = [s for s in all_statements(seen.func.body) if isinstance(s, For) and s.checkpoint is not None
               and s.checkpoint.slots is None]
     if wishes:
         places = Places(seen.scopes)
         func = in_segments(seen.func, {s: bytes_per_iteration(s, seen.residuals, places) for s in wishes})
         active = active_variables(func, wrt)
-        seen = _analysed(func, wrt, active, cotangents, given)
+        seen = _analysed(func, wrt, active, cotangents, given, is_whole)
     func, scopes, chains, residuals = seen.func, seen.scopes, seen.chains, seen.residuals
     with building(Names(used_names(func))) as b:
         forward = ForwardSweep(scopes, residuals, counting_pairs(func, counts))
         for stmt in func.body.stmts:
             forward.statement(stmt)
         first = len(b.stmts)
-        reverse = ReverseSweep(active, scopes, chains, residuals, forward, given is None)
+        reverse = ReverseSweep(active, scopes, chains, residuals, forward, is_whole)
         extra, bars = _reversed(func, wrt, active, cotangents, given, reverse, b)
         if report is not None:
             own = set(all_statements(func.body))
@@ -117,24 +119,24 @@ class Analysed:
 
 
 def _analysed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
-              given: Sequence[bool] | None) -> Analysed:
+              given: Sequence[bool] | None, is_whole: bool) -> Analysed:
     nested = any(isinstance(s, (If, For)) for s in func.body.stmts)
     overwritten: dict[Let, Var] = {}
     if nested:
         func, overwritten = keep_overwritten(func)
     scopes = Scopes(func)
     chains = Chains(func, scopes)
-    needed = _needed(func, wrt, active, scopes, cotangents, given) if nested else set()
+    needed = _needed(func, wrt, active, scopes, cotangents, given, is_whole) if nested else set()
     return Analysed(func, scopes, chains,
                     choose_residuals(scopes, chains, overwritten, needed) if needed else Residuals())
 
 
 def _needed(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
-            cotangents: Sequence[Value | None] | None, given: Sequence[bool] | None) -> set[Var]:
+            cotangents: Sequence[Value | None] | None, given: Sequence[bool] | None, is_whole: bool) -> set[Var]:
     """Rehearse the reverse sweep to learn what it reads of nested blocks."""
     with building(Names(used_names(func))) as b:
         extra, bars = _reversed(func, wrt, active, cotangents, given,
-                                ReverseSweep(active, scopes, is_whole=given is None), b)
+                                ReverseSweep(active, scopes, is_whole=is_whole), b)
     rehearsal = drop_dead_code(Func(func.name, (*func.params, *extra), Block(tuple(b.stmts), tuple(bars))))
     read = reads(rehearsal.body)
     names = scopes.by_name()
