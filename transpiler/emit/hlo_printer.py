@@ -15,7 +15,7 @@ from ..errors import RuleError
 from ..ir.types import BOOL, Type
 from .hlo_indexing import Indexing
 from .hlo_text import HloValue, Instruction, Region
-from .hlo_types import dense, function_type, kind_of, tensor
+from .hlo_types import dense, dense_array, function_type, kind_of, tensor
 
 
 class Printer(Indexing):
@@ -47,13 +47,14 @@ class Printer(Indexing):
         finally:
             self.body, self._constants = body, constants
 
-    def region(self, types: Sequence[Type], body: Callable[..., Any], label: str | None = None,
-               args: Sequence[HloValue] | None = None) -> Region:
+    def region(self, args: Sequence[Type | HloValue], body: Callable[..., Any], opening: str = "({",
+               closing: str = "})", lists_args: bool = True) -> Region:
         """A nested block whose arguments are given to `body`, which returns its result or results."""
-        values = tuple(args) if args is not None else tuple(HloValue(t) for t in types)
+        values = tuple(HloValue(a) if isinstance(a, Type) else a for a in args)
         with self._block() as instructions:
             results = body(*values)
-        return Region(values, instructions, tuple(results) if isinstance(results, (tuple, list)) else (results,), label)
+        found = tuple(results) if isinstance(results, (tuple, list)) else (results,)
+        return Region(values, instructions, found, opening, closing, lists_args)
 
     def op(self, name: str, *operands: HloValue, type: Type | None = None, attrs: str = "") -> Any:
         """`stablehlo.NAME` (or `chlo.NAME`) on the operands.  type: the result's, that of the first operand if left
@@ -79,6 +80,10 @@ class Printer(Indexing):
         if text not in self._constants:
             self._constants[text] = self.emit([text], type, is_constant=True)
         return self._constants[text]
+
+    def array(self, values: Any, type: Type) -> HloValue:
+        """An array of known elements."""
+        return self.emit([f"stablehlo.constant {dense_array(values, type)} : {tensor(type)}"], type, is_constant=True)
 
     def compare(self, direction: str, a: HloValue, b: HloValue) -> HloValue:
         """direction: EQ, NE, LT, LE, GT or GE.  NaN compares as IEEE says."""
@@ -199,18 +204,33 @@ class Printer(Indexing):
         return found if isinstance(found, tuple) else (found,)
 
     def while_loop(self, inits: Sequence[HloValue], cond: Callable[..., HloValue],
-                   body: Callable[..., Sequence[HloValue]]) -> tuple[HloValue, ...]:
-        """Carries after `body(h, *carries)` has run as long as `cond(h, *carries)` (a bool scalar) holds."""
+                   body: Callable[..., Sequence[HloValue]], names: Sequence[str | None] | None = None) -> tuple[
+                       HloValue, ...]:
+        """Carries after `body(h, *carries)` has run as long as `cond(h, *carries)` (a bool scalar) holds.
+
+        names: what the carries are called inside.
+        """
         types = [v.type for v in inits]
-        carries = tuple(HloValue(t) for t in types)
-        test = self.region(types, lambda *c: cond(self, *c), " cond {", carries)
-        step = self.region(types, lambda *c: body(self, *c), " do {", carries)
+        carries = tuple(HloValue(t, name) for t, name in zip(types, names or [None] * len(types), strict=True))
+        test = self.region(carries, lambda *c: cond(self, *c), " cond {", "}", lists_args=False)
+        step = self.region(carries, lambda *c: body(self, *c), " do {", "}", lists_args=False)
         if [r.type for r in test.results] != [BOOL] or [r.type for r in step.results] != types:
             raise RuleError("a StableHLO loop needs a bool scalar, and carries that keep their types")
         opening: list[str | HloValue | Region] = ["stablehlo.while("]
         for k, (carry, init) in enumerate(zip(carries, inits)):
             opening += [", " if k else "", carry, " = ", init]
         found = self.emit([*opening, f") : {', '.join(tensor(t) for t in types)}", test, step], *types)
+        return found if isinstance(found, tuple) else (found,)
+
+    def choose(self, pred: HloValue, then: Callable[[], Sequence[HloValue]],
+               orelse: Callable[[], Sequence[HloValue]]) -> tuple[HloValue, ...]:
+        """What the one of the two that the bool scalar `pred` says emits and returns; the other one does not run."""
+        first, second = self.region((), then, "({", "}"), self.region((), orelse, ", {", "})")
+        types = [r.type for r in first.results]
+        if [r.type for r in second.results] != types:
+            raise RuleError("the two sides of a StableHLO branch need results of the same types")
+        found = self.emit(['"stablehlo.if"(', pred, ") ", first, second,
+                           f" : {function_type([pred.type], types)}"], *types)
         return found if isinstance(found, tuple) else (found,)
 
     # --- linear algebra --------------------------------------------------------------------------------------

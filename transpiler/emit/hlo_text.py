@@ -31,13 +31,16 @@ class HloValue:
 class Region:
     """A nested block: its arguments, its instructions, what it returns.
 
-    label: how it opens (`cond {`), or None for the generic form with block arguments.
+    opening, closing: the text before and after it; the generic form stands in `({` and `})`.
+    lists_args: it opens with its arguments (else whoever owns it has named them).
     """
 
     args: tuple[HloValue, ...]
     body: list[Instruction]
     results: tuple[HloValue, ...]
-    label: str | None = None
+    opening: str = "({"
+    closing: str = "})"
+    lists_args: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -87,12 +90,7 @@ class Writer:
             self._instruction(instruction, indent)
 
     def _instruction(self, instruction: Instruction, indent: str) -> None:
-        results = instruction.results
-        pack = self._pack(instruction)
-        for k, value in enumerate(results):
-            value.name = pack if len(results) == 1 else f"{pack}#{k}"
-        count = f":{len(results)}" if len(results) > 1 else ""
-        line = f"{indent}%{pack}{count} = "
+        line = f"{indent}{self._named(instruction)} = "
         for region in instruction.pieces:               # a loop names its carries before its regions
             for arg in region.args if isinstance(region, Region) else ():
                 arg.name = arg.name or self.names.fresh("arg")
@@ -105,12 +103,19 @@ class Writer:
                 line = self._region(piece, line, indent)
         self.lines.append(line + (f" loc({instruction.location})" if instruction.location else ""))
 
-    def _pack(self, instruction: Instruction) -> str:
-        named = next((v.name for v in instruction.results if v.name is not None), None)
-        if named is not None:
-            return named
-        if instruction.is_constant:
-            return self.names.fresh("c")
+    def _named(self, instruction: Instruction) -> str:
+        """The results by their names: `%order`, `%i, %x`, or one name for several that nobody named, `%3:2`."""
+        results = instruction.results
+        if all(v.name is None for v in results):
+            name = self.names.fresh("c") if instruction.is_constant else self._number()
+            for k, value in enumerate(results):
+                value.name = name if len(results) == 1 else f"{name}#{k}"
+            return f"%{name}" + (f":{len(results)}" if len(results) > 1 else "")
+        for value in results:
+            value.name = value.name or self._number()
+        return ", ".join(f"%{v.name}" for v in results)
+
+    def _number(self) -> str:
         self.numbered += 1
         return str(self.numbered - 1)
 
@@ -120,14 +125,14 @@ class Writer:
     def _region(self, region: Region, line: str, indent: str) -> str:
         """Write the region after `line`; return the beginning of the line that follows."""
         inner = indent + "  "
-        self.lines.append(f"{line}{region.label or '({'}")
-        if region.label is None:
+        self.lines.append(f"{line}{region.opening}")
+        if region.lists_args and region.args:
             args = ", ".join(f"%{a.name}: {tensor(a.type)}" for a in region.args)
             self.lines.append(f"{indent}^bb0({args}):")
         self.block(region.body, inner)
         values = ", ".join(self.use(v) for v in region.results)
         self.lines.append(f"{inner}stablehlo.return {values} : {', '.join(tensor(v.type) for v in region.results)}")
-        return indent + ("})" if region.label is None else "}")
+        return indent + region.closing
 
 
 def identifier(name: str) -> str:

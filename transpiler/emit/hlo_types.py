@@ -1,17 +1,19 @@
 """StableHLO's types and constants as text.
 
     tensor(Type("float32", (2, 3)))         tensor<2x3xf32>
-    dense(0.1, "float64")                   dense<0.1>
+    dense(0.25, "float64")                  dense<0.25>
+    dense(0.1, "float64")                   dense<0x3FB999999999999A>
     dense(-inf, "float32")                  dense<0xFF800000>
     dense(1 - 2j, "complex128")             dense<(1.0,-2.0)>
 
-A float is written in decimal where MLIR reads the same bits back from it, else (inf, NaN) by its bits.
+A float is written in decimal where it is exactly that (1.0, 0.25), else by its bits in hexadecimal.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ ELEMENTS = {
     "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
     "complex64": "complex<f32>", "complex128": "complex<f64>",
 }
+DIGITS = 12                 # significant ones, of a float in decimal
+LISTED = 64                 # elements of an array; more of them are written as bytes
 COMPLEX_PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
@@ -61,6 +65,23 @@ def dense(value: Any, dtype: str) -> str:
     return f"dense<{number(value, dtype)}>"
 
 
+def dense_array(values: Any, type: Type) -> str:
+    """An attribute of these elements: as numbers, or their bytes where they are many."""
+    array = np.asarray(values, type.dtype).reshape(type.shape)
+    flat = array.ravel()
+    if not flat.size:
+        return "dense<>"
+    if all(one.tobytes() == flat[0].tobytes() for one in flat[1:]):
+        return dense(flat[0], type.dtype)
+    if flat.size > LISTED and type.dtype != "bool":
+        return f'dense<"0x{array.astype(array.dtype.newbyteorder("<")).tobytes().hex().upper()}">'
+
+    def nested(part: Any) -> str:
+        return number(part, type.dtype) if not part.shape else f"[{', '.join(map(nested, part))}]"
+
+    return f"dense<{nested(array)}>"
+
+
 def number(value: Any, dtype: str) -> str:
     """A literal that reads back as exactly `value` rounded to the dtype."""
     kind = kind_of(dtype)
@@ -79,21 +100,21 @@ def number(value: Any, dtype: str) -> str:
 
 
 def _float(value: float, dtype: str) -> str:
+    """In decimal where few digits say exactly what it is, else its bits in hexadecimal."""
     if dtype == "bfloat16":
-        rounded: Any = _bits_to_float32(_bfloat16_bits(value) << 16)
+        rounded = float(_bits_to_float32(_bfloat16_bits(value) << 16))
     else:
         with np.errstate(over="ignore"):
-            rounded = np.dtype(dtype).type(value)
+            rounded = float(np.dtype(dtype).type(value))
     if math.isfinite(rounded):
-        text = _decimal(rounded)
-        if dtype == "bfloat16" or np.dtype(dtype).type(float(text)) == rounded:
-            return text
+        text = f"{rounded:.{DIGITS}g}"
+        if Decimal(text) == Decimal(rounded):
+            return _in_mlir(text)
     return _bits(value, dtype)
 
 
-def _decimal(value: Any) -> str:
-    """The shortest decimal of a NumPy float, in MLIR's grammar, which asks for digits on both sides of a point."""
-    text = str(value)
+def _in_mlir(text: str) -> str:
+    """A decimal in MLIR's grammar, which asks for digits on both sides of a point."""
     mantissa, _, exponent = text.partition("e")
     if "." not in mantissa:
         mantissa += ".0"

@@ -1,0 +1,323 @@
+"""StableHLO text of any function, transformed or not, at given shapes and dtypes.
+
+    text = gradsmith.stablehlo(gradsmith.grad(loss))(w, "f32[128,784]")
+
+Arguments are arrays and numbers, whose values play no part, or what only says shape and dtype: a string as in
+signatures, `gradsmith.f64["3,4"]`, a `ShapeDtypeStruct`, or anything with `shape` and `dtype`; in containers, too.
+An int that a size or an unrolled loop needs is known while compiling and is no parameter of the module: pass it as a
+number.  Arrays and numbers that the function reads from its surroundings are constants of the module, as they are now
+(`captures="parameters"`: parameters after the arguments).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arguments import DTYPES, NOTHING_STATIC, Static, _Maker
+from .array import captured
+from .transpiler import pipeline
+from .transpiler.emit.hlo_blocks import Failure
+from .transpiler.emit.hlo_sizes import specialise
+from .transpiler.emit.stablehlo import emit_module
+from .transpiler.errors import RuleError, error
+from .transpiler.frontend.trace import Trace, trace
+from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
+from .transpiler.frontend.values import Leaf
+from .transpiler.ir.dims import symbols_of
+from .transpiler.ir.library import Program, each_func, main_of
+from .transpiler.ir.nodes import Var
+from .transpiler.ir.types import I64, Type
+from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
+from .transpiler.stack import deep_stack
+
+
+@dataclass(frozen=True)
+class ShapeDtypeStruct:
+    """What an array argument is like, without its elements."""
+
+    shape: tuple[int, ...]
+    dtype: Any = "float64"
+
+    def __post_init__(self) -> None:
+        shape = (self.shape,) if isinstance(self.shape, int) else self.shape
+        object.__setattr__(self, "shape", tuple(int(d) for d in shape))
+        object.__setattr__(self, "dtype", str(self.dtype) if isinstance(self.dtype, str) else np.dtype(self.dtype).name)
+
+
+@dataclass(frozen=True)
+class Options:
+    """checked: the last result is an int32, 0 or the code of the first check that failed.  locations: lines end with
+    the user's.  captures: "constants" or "parameters".  cast: a float type ("f32") that all floats become, complex
+    numbers likewise."""
+
+    checked: bool = False
+    locations: bool = True
+    captures: str = "constants"
+    cast: str | None = None
+    name: str = "main"
+
+    def __post_init__(self) -> None:
+        if self.captures not in ("constants", "parameters"):
+            raise ValueError(f'captures is "constants" or "parameters", not {self.captures!r}')
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A function as a StableHLO module.
+
+    text: the module.  arguments, results: what people call the parameters and results of @main, in order.
+    failures: what the error flag may say.  func: the IR that was written.  leaves: one for each parameter of @main
+    that is an argument; the captures in `trace.captures` follow where they are parameters.  written: the parameters
+    that the function writes to, as positions; what they hold in the end are results after the returned ones.
+    """
+
+    text: str
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    failures: tuple[Failure, ...]
+    func: Any
+    trace: Trace
+    options: Options
+    leaves: tuple[Leaf, ...]
+    values: tuple[Any, ...] = field(repr=False, default=())
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        return tuple(self.func.params.index(p) for p in self.func.effects)
+
+    def arrays(self) -> list[Any]:
+        """What @main takes, of the arguments that this was made for and the surroundings now.
+
+        ValueError: an argument had no value, but only a shape.
+        """
+        found = list(self.values)
+        for name, value in zip(self.arguments, found):
+            if value is None:
+                raise ValueError(f"{name} was given as a shape and dtype, without elements")
+        if self.options.captures == "parameters":
+            found += [captured(capture.get()) for capture in self.trace.captures]
+        return [np.asarray(v, p.type.dtype) for v, p in zip(found, self.func.params, strict=True)]
+
+    def rebuilt(self, results: Sequence[Any]) -> Any:
+        """The user's own result from the results of @main."""
+        count = len(self.func.returned)
+        made = [np.asarray(r) if np.ndim(r) else np.asarray(r)[()] for r in results[:count]]
+        return rebuild(self.trace.out_tree, made)
+
+
+def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool = True, captures: str = "constants",
+              cast: str | None = None, source: str | None = None) -> Emission:
+    """The function from arguments to the text of a StableHLO module whose public function `main` does what `fun`
+    does.  `fun` may be the result of `jit`, `grad`, `vmap` or any other transform.
+
+    checked: NumPy's exceptions cannot be raised there; an int32 is then the last result, 0 or the code of the first
+    check that failed, which `lower(...).failures` explains.  Without it, an index out of range is moved into range by
+    a read, and a write there does nothing or is moved likewise; `raise` and `assert` do nothing.  What the function
+    prints is left out, always.
+    locations: lines end with `loc("file":line:column)`.  captures: "constants" or "parameters", for arrays and numbers
+    of the surroundings.  cast: "f32", "f16" or "bf16", which all floats become.
+    TranspileError: what cannot be transpiled or written (E207), with the user's line.
+    """
+    return Emission(fun, Options(checked, locations, captures, cast), source)
+
+
+class Emission:
+    """What `stablehlo` returns; `lower` gives more than the text."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options, source: str | None = None) -> None:
+        self.fun, self.options, self.source = fun, options, source
+
+    def __call__(self, *args: Any, **kwargs: Any) -> str:
+        return self.lower(*args, **kwargs).text
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        return lowered(self.fun, args, kwargs, self.options, self.source)
+
+
+@deep_stack()
+def lowered(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], options: Options,
+            source: str | None = None) -> Lowered:
+    """Trace `fun` at these arguments and write it."""
+    parameters = list(getattr(fun, "parameters", ())) or _parameters(fun)
+    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC))
+    traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
+    func = _sized(traced)
+    func = pipeline.run(func, stop="dead")
+    return written(traced, func, given, options)
+
+
+def written(traced: Trace, func: Program, given: Arguments, options: Options) -> Lowered:
+    """The module of a trace whose func has gone through the pipeline up to the stage "dead"."""
+    main = main_of(func)
+    constants = {}
+    labels = list(given.names)
+    if options.captures == "constants":
+        params = main.params[len(main.params) - len(traced.captures):]
+        constants = {p: captured(c.get()) for p, c in zip(params, traced.captures, strict=True)}
+    else:
+        labels += [str(capture.access) for capture in traced.captures]
+    results = (*_labels(traced.out_tree, "result"), *(f"{p.name} (written)" for p in main.effects))
+    try:
+        made = emit_module(func, name=options.name, locations=options.locations, checked=options.checked,
+                           constants=constants, arguments=labels, results=results)
+    except RuleError as problem:
+        raise problem.at(None) from None
+    return Lowered(made.text, tuple(labels), results, made.failures, main, traced, options, tuple(given.leaves),
+                   tuple(given.values))
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# arguments
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """args, kwargs: trees with Leafs.  leaves, names, values: of the run-time leaves, in order; a value is None where
+    only its type is known."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: list[Leaf]
+    names: list[str]
+    values: list[Any]
+
+
+def described(args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = (),
+              static: Static = NOTHING_STATIC) -> Arguments:
+    """The arguments taken apart, with every size a number.  TranspileError: a size or a dtype that is not known."""
+    names = [*parameters[:len(args)], *(f"argument {k}" for k in range(len(parameters), len(args)))]
+    maker = _Sized()
+    made = tuple(maker.static(a, n) if static.has(k, n, len(args)) else maker.visit(a, n)
+                 for k, (a, n) in enumerate(zip(args, names, strict=True)))
+    more = {n: maker.static(a, n) if n in static.names else maker.visit(a, n) for n, a in kwargs.items()}
+    return Arguments(made, more, maker.leaves, maker.names, maker.values)
+
+
+class _Sized(_Maker):
+    """Makes leaves whose sizes are numbers, also of specs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def visit(self, x: Any, name: str) -> Any:
+        if isinstance(x, str) and looks_like_array_spec(x):
+            x = parse_spec(x)
+        if isinstance(x, (ArraySpec, ScalarSpec)):
+            return self._spec(x, name)
+        if not isinstance(x, (np.ndarray, np.generic, type)) and hasattr(x, "shape") and hasattr(x, "dtype"):
+            return self._spec(ShapeDtypeStruct(tuple(x.shape), np.dtype(x.dtype)), name)
+        mark = len(self.leaves)
+        made = super().visit(x, name)
+        if len(self.leaves) == mark + 1 and made is self.leaves[mark]:
+            self.names.append(name)
+        return made
+
+    def _array(self, x: np.ndarray[Any, Any], name: str) -> Leaf:
+        if type(x) is not np.ndarray:
+            x = self._as_ndarray(x, name)
+        return self._leaf(Leaf(Type(self._dtype(x.dtype, name), x.shape), False, x, writable=x.flags.writeable), x, ())
+
+    def _spec(self, spec: Any, name: str) -> Leaf:
+        shape = spec.dims if isinstance(spec, ArraySpec) else getattr(spec, "shape", ())
+        for dim in shape:
+            if not isinstance(dim, int):
+                raise error("E207", f"StableHLO needs every size as a number, and {name} is {spec}", None,
+                            help=f"give a number for {'`:`' if dim is None else f'`{dim}`'} in the type of `{name}`")
+        if spec.dtype not in DTYPES:
+            raise error("E307", f"{name} has dtype {spec.dtype}, which is not supported", None, kind=TypeError,
+                        help='write f32, and give stablehlo cast="f16" or cast="bf16", which all floats become'
+                        if spec.dtype in ("float16", "bfloat16") else None)
+        self.names.append(name)
+        return self._leaf(Leaf(Type(spec.dtype, tuple(shape)), False, None, layout="C" if shape else None), None, ())
+
+
+def _parameters(fun: Callable[..., Any]) -> list[str]:
+    import inspect
+    try:
+        found = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Arguments]:
+    """The trace in which ints that give sizes are known, and the arguments that are left."""
+    while True:
+        found = trace(fun, given.args, given.kwargs, source=source)
+        known = {id(leaf) for leaf, _ in found.static_args}
+        sizes = _ints_in_sizes(found)
+        fixed = [leaf for leaf, param in zip(found.leaves, main_of(found.func).params)
+                 if param in sizes and leaf.example is not None]
+        if not fixed:
+            return found, _without(given, known)
+        given = _with_known(given, {id(leaf) for leaf in fixed})
+
+
+def _ints_in_sizes(found: Trace) -> set[Var]:
+    """Params that sizes are named after."""
+    from .transpiler.ir.walk import all_statements, sizes_used
+    main = main_of(found.func)
+    names = {n for stmt in all_statements(main.body) for n in sizes_used(stmt)}
+    names |= {n for r in main.results for d in r.type.shape for n in symbols_of(d)}
+    return {p for p in main.params if p.type == I64 and p.name in names}
+
+
+def _without(given: Arguments, known: set[int]) -> Arguments:
+    kept = [k for k, leaf in enumerate(given.leaves) if id(leaf) not in known]
+    return dataclasses.replace(given, leaves=[given.leaves[k] for k in kept], names=[given.names[k] for k in kept],
+                               values=[given.values[k] for k in kept])
+
+
+def _with_known(given: Arguments, known: set[int]) -> Arguments:
+    """The arguments with these leaves as what they are."""
+    def visit(x: Any) -> Any:
+        if isinstance(x, Leaf):
+            return x.example if id(x) in known else x
+        if isinstance(x, tuple) and hasattr(x, "_make"):
+            return type(x)._make(map(visit, x))
+        if isinstance(x, (tuple, list)):
+            return type(x)(map(visit, x))
+        if isinstance(x, dict):
+            for key in x:
+                x[key] = visit(x[key])
+            return x
+        if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            for item in dataclasses.fields(x):
+                object.__setattr__(x, item.name, visit(getattr(x, item.name)))
+        return x
+
+    return dataclasses.replace(_without(given, known), args=tuple(map(visit, given.args)),
+                               kwargs={k: visit(v) for k, v in given.kwargs.items()})
+
+
+def _sized(traced: Trace) -> Program:
+    """The traced func with the sizes of captured arrays, which are known now, as numbers."""
+    main = main_of(traced.func)
+    sizes: dict[str, int] = {}
+    params = main.params[len(main.params) - len(traced.captures):]
+    for param, capture in zip(params, traced.captures, strict=True):
+        for dim, size in zip(param.type.shape, np.shape(captured(capture.get()))):
+            if str(dim) in symbols_of(dim):
+                sizes[str(dim)] = size
+    return each_func(traced.func, lambda f: specialise(f, sizes) if f is main else f) if sizes else traced.func
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# results
+
+
+def _labels(structure: Structure, path: str) -> list[str]:
+    """What people would write for each leaf of the result."""
+    if isinstance(structure, LeafNode):
+        return [path]
+    if not isinstance(structure, TreeNode):
+        return []
+    names = [f"{path}.{k}" if structure.kind == "object" else f"{path}[{k!r}]"
+             for k in (structure.keys or range(len(structure.children)))]
+    return [label for child, name in zip(structure.children, names, strict=True) for label in _labels(child, name)]

@@ -1,0 +1,264 @@
+"""Statements as StableHLO: operations by their rules, branches and loops as regions, checks as an error flag.
+
+    y = If(p) {a} else {b}          %y = "stablehlo.if"(%p) ({ ... a }, { ... b })
+    y = For(i, 0..n, x)             %i, %y = stablehlo.while(%i = 0, %x = ...) cond { i < n } do { ... i + 1 }
+    y = While(x) cond {..} do {..}  %y = stablehlo.while(%x = ...) cond { ... } do { ... }
+    Check(p, "IndexError", ...)     %error = select(%error == 0 and not p, code, %error)
+
+A machine that runs StableHLO cannot raise.  Without the flag, checks are left out and what they guard goes on: an
+index that is out of range is moved into it by a read, and a write to it does nothing or is moved likewise.  With it,
+an int32 says which check failed first, 0 for none; a loop ends when one of its checks has failed.  Text that the
+function prints is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, assert_never
+
+from ..errors import RuleError, locate
+from ..ir.build import Names
+from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
+from ..ir.types import I64, Type
+from ..ir.walk import all_statements
+from .hlo_printer import Printer
+from .hlo_sizes import require_sizes
+from .hlo_text import HloValue, identifier
+
+if TYPE_CHECKING:
+    from ..errors import Location
+
+I32 = Type("int32")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a value of the error flag stands for: the exception, its text (with places for values, as in
+    `Check.message`), and the user's line."""
+
+    code: int
+    kind: str
+    message: str
+    loc: Location | None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" + (f" ({self.loc})" if self.loc is not None else "")
+
+
+class Emitter:
+    """Emits statements with `h`.  `values` has what each variable is; `error` the flag, where checks are wanted."""
+
+    def __init__(self, h: Printer, names: Names, params: Sequence[Var], *, checked: bool, locations: bool) -> None:
+        self.h, self.names, self.params, self.locations = h, names, params, locations
+        self.values: dict[Var, HloValue] = {}
+        self.failures: dict[Check, Failure] = {}
+        self.checked = checked
+        self.error: HloValue | None = h.constant(0, I32) if checked else None
+
+    # --- values ----------------------------------------------------------------------------------------------
+
+    def value(self, value: Value) -> HloValue:
+        if isinstance(value, Const):
+            return self.h.constant(value.value, value.type)
+        return self.values[value]
+
+    def all_values(self, values: Sequence[Value]) -> list[HloValue]:
+        return [self.value(v) for v in values]
+
+    def bind(self, targets: Sequence[Var], values: Sequence[HloValue]) -> None:
+        """The targets are these results of one fresh instruction, which get their names."""
+        for target, value in zip(targets, values, strict=True):
+            self.values[target] = value
+            value.name = self.names.fresh(identifier(target.name))
+
+    def _carry_name(self, var: Var) -> str:
+        return self.names.fresh(identifier(var.name))
+
+    # --- statements ------------------------------------------------------------------------------------------
+
+    def statements(self, stmts: Sequence[Stmt]) -> None:
+        for stmt in stmts:
+            with self._at(stmt.loc):
+                for target in stmt.targets:
+                    require_sizes(target, self.params)
+                self._statement(stmt)
+
+    @contextmanager
+    def _at(self, loc: Location | None) -> Iterator[None]:
+        """Instructions have the place of the statement, and errors are drawn over it, where it is known."""
+        before = self.h.location
+        if self.locations and loc is not None:
+            self.h.location = location(loc)
+        try:
+            if loc is None:
+                yield
+            else:
+                with locate(loc):
+                    yield
+        finally:
+            self.h.location = before
+
+    def _statement(self, stmt: Stmt) -> None:
+        match stmt:
+            case Let():
+                self._let(stmt)
+            case If():
+                self._if(stmt)
+            case For():
+                self._for(stmt)
+            case While():
+                self._while(stmt)
+            case Check():
+                self._check(stmt)
+            case Call():
+                raise RuleError(f"`{stmt.func}` calls itself as often as its values say, which StableHLO has no form for",
+                                code="E207", kind=NotImplementedError, help=(
+                                    "let what ends the recursion be known while compiling (static_argnums), so that it "
+                                    "is unrolled, or write it as a loop"))
+            case _:
+                assert_never(stmt)
+
+    def _let(self, let: Let) -> None:
+        h, rule = self.h, let.op.stablehlo
+        why = getattr(rule, "unsupported", None)
+        if why is not None:
+            raise RuleError(f"{let.op.name} cannot be written in StableHLO: {why}", code="E207",
+                            kind=NotImplementedError)
+        args = self.all_values(let.args)
+        mark = len(h.body)
+        found = rule(h, *args, **let.params)
+        results = tuple(found) if let.op.result_count > 1 else (found,)
+        fresh = set(map(id, h.body[mark:]))
+        for target, value in zip(let.targets, results, strict=True):
+            if value.type != target.type:
+                raise RuleError(f"the StableHLO rule of {let.op.name} gives {value.type}, which should be {target.type}")
+            self.values[target] = value
+            source = value.source
+            if value.name is None and source is not None and id(source) in fresh and not source.is_constant:
+                value.name = self.names.fresh(identifier(target.name))
+
+    # --- branches --------------------------------------------------------------------------------------------
+
+    def _if(self, stmt: If) -> None:
+        if isinstance(stmt.pred, Const):
+            taken = stmt.then if stmt.pred.value else stmt.orelse
+            self.statements(taken.stmts)
+            for target, result in zip(stmt.targets, taken.results, strict=True):
+                self.values[target] = self.value(result)
+            return
+        flagged, before = self._may_fail(stmt.then, stmt.orelse), self.error
+        if not stmt.targets and not flagged:
+            return
+
+        def arm(block: Block) -> Any:
+            def emit() -> list[HloValue]:
+                self.error = before
+                self.statements(block.stmts)
+                return self.all_values(block.results) + self._flag(flagged)
+            return emit
+
+        found = self.h.choose(self.value(stmt.pred), arm(stmt.then), arm(stmt.orelse))
+        self.error = found[-1] if flagged else before
+        self.bind(stmt.targets, found[:len(stmt.targets)])
+
+    # --- loops -----------------------------------------------------------------------------------------------
+
+    def _for(self, stmt: For) -> None:
+        h, flagged = self.h, self._may_fail(stmt.body)
+        if not stmt.targets and not flagged:
+            return
+        hi, step = self.value(stmt.hi), self.value(stmt.step)
+
+        def test(h: Printer, index: HloValue, *carried: HloValue) -> HloValue:
+            return self._going(self._in_range(index, stmt, hi, step), carried[-1:] if flagged else ())
+
+        def body(h: Printer, index: HloValue, *carried: HloValue) -> list[HloValue]:
+            self.values[stmt.index] = index
+            self._enter(stmt.carries, carried, flagged)
+            self.statements(stmt.body.stmts)
+            step_here = self.value(stmt.step)
+            return [h.op("add", index, step_here), *self.all_values(stmt.body.results), *self._flag(flagged)]
+
+        inits = [self.value(stmt.lo), *self.all_values(stmt.inits), *self._flag(flagged)]
+        names = [self._carry_name(v) for v in (stmt.index, *stmt.carries)] + ["error"] * flagged
+        before = self.error
+        found = h.while_loop(inits, test, body, self._flag_name(names, flagged))
+        self.error = found[-1] if flagged else before
+        self.bind(stmt.targets, found[1:len(stmt.targets) + 1])
+
+    def _in_range(self, index: HloValue, stmt: For, hi: HloValue, step: HloValue) -> HloValue:
+        h = self.h
+        if isinstance(stmt.step, Const):
+            return h.compare("LT" if stmt.step.value > 0 else "GT", index, self.value(stmt.hi))
+        zero = h.constant(0, I64)
+        up = h.op("and", h.compare("GT", step, zero), h.compare("LT", index, hi))
+        down = h.op("and", h.compare("LT", step, zero), h.compare("GT", index, hi))
+        return h.op("or", up, down)
+
+    def _while(self, stmt: While) -> None:
+        cond_fails = self._may_fail(stmt.cond)
+        flagged, before = cond_fails or self._may_fail(stmt.body), self.error
+
+        def test(h: Printer, *carried: HloValue) -> HloValue:
+            self._enter(stmt.carries, carried, flagged)
+            self.statements(stmt.cond.stmts)
+            return self._going(self.value(stmt.cond.results[0]), self._flag(flagged))
+
+        def body(h: Printer, *carried: HloValue) -> list[HloValue]:
+            self._enter(stmt.carries, carried, flagged)
+            self.statements(stmt.body.stmts)
+            return self.all_values(stmt.body.results) + self._flag(flagged)
+
+        inits = self.all_values(stmt.inits) + self._flag(flagged)
+        if not inits:
+            return                                      # it does nothing but end
+        names = [self._carry_name(v) for v in stmt.carries] + ["error"] * flagged
+        found = self.h.while_loop(inits, test, body, self._flag_name(names, flagged))
+        self.error = found[-1] if flagged else before
+        self.bind(stmt.targets, found[:len(stmt.targets)])
+        if cond_fails:                                  # a condition cannot hand on its flag: it is asked once more
+            for carry, target in zip(stmt.carries, stmt.targets, strict=True):
+                self.values[carry] = self.values[target]
+            self.statements(stmt.cond.stmts)
+
+    def _enter(self, carries: Sequence[Var], carried: Sequence[HloValue], flagged: bool) -> None:
+        self.error = carried[-1] if flagged else self.error
+        for var, value in zip(carries, carried):
+            self.values[var] = value
+
+    def _flag_name(self, names: list[str], flagged: bool) -> list[str]:
+        return [*names[:-1], self.names.fresh(names[-1])] if flagged else names
+
+    # --- checks ----------------------------------------------------------------------------------------------
+
+    def _may_fail(self, *blocks: Block) -> bool:
+        return self.checked and any(isinstance(s, Check) and not s.prints for b in blocks for s in all_statements(b))
+
+    def _flag(self, flagged: bool) -> list[HloValue]:
+        return [self.error] if flagged and self.error is not None else []
+
+    def _going(self, condition: HloValue, flag: Sequence[HloValue]) -> HloValue:
+        """The condition, and no check has failed."""
+        if not flag:
+            return condition
+        return self.h.op("and", condition, self.h.compare("EQ", flag[0], self.h.constant(0, I32)))
+
+    def _check(self, check: Check) -> None:
+        if self.error is None or check.prints:
+            return
+        if check not in self.failures:
+            self.failures[check] = Failure(len(self.failures) + 1, check.kind, check.message, check.loc)
+        h, code = self.h, self.failures[check].code
+        unless = h.op("not", self.value(check.pred))
+        first = h.op("and", unless, h.compare("EQ", self.error, h.constant(0, I32)))
+        self.error = h.select(first, h.constant(code, I32), self.error)
+        self.error.name = self.names.fresh("error")
+
+
+def location(loc: Location) -> str:
+    file = loc.file.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{file}":{loc.line}:{loc.column + 1}'
+
+

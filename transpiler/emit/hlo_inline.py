@@ -1,0 +1,62 @@
+"""One func of a module's funcs, where each calls others a number of times that is known.
+
+    func f(x): y = g(x)            func f(x): y = sin(x)
+    func g(x): return sin(x)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import RuleError, locate
+from ..ir.build import Names, building
+from ..ir.nodes import Block, Call, Func, Module, Stmt, Value, Var
+from ..ir.walk import all_statements, blocks, inline, substituted, used_names, with_blocks
+
+
+def without_calls(module: Module) -> Func:
+    """RuleError (located where the call has a place): a func that calls itself, directly or not."""
+    done: dict[str, Func] = {}
+
+    def flat(func: Func, above: tuple[str, ...]) -> Func:
+        if func.name in done:
+            return done[func.name]
+        if not any(isinstance(s, Call) for s in all_statements(func.body)):
+            return func
+        with building(Names(used_names(func))):
+            body = _inlined(func.body, {}, lambda call: flat(_callee(module, call, above), (*above, call.func)))
+        done[func.name] = replace(func, body=body)
+        return done[func.name]
+
+    return flat(module.main, (module.main.name,))
+
+
+def _callee(module: Module, call: Call, above: tuple[str, ...]) -> Func:
+    if call.func not in above:
+        return module[call.func]
+    problem = RuleError(f"`{call.func}` calls itself as often as its values say, which StableHLO has no form for",
+                        code="E207", kind=NotImplementedError, help=(
+                            "let what ends the recursion be known while compiling (static_argnums), so that it is "
+                            "unrolled, or write it as a loop"))
+    if call.loc is None:
+        raise problem
+    with locate(call.loc):
+        raise problem
+
+
+def _inlined(block: Block, outer: dict[Var, Value], callee) -> Block:
+    replaced = dict(outer)
+    with building() as b:
+        for stmt in block.stmts:
+            stmt = substituted(stmt, replaced)
+            if isinstance(stmt, Call):
+                replaced.update(zip(stmt.targets, inline(callee(stmt), stmt.args), strict=True))
+            else:
+                b.stmts.append(with_blocks(stmt, [_inlined(x, replaced, callee) for x in blocks(stmt)]))
+    return Block(tuple(b.stmts), tuple(_replaced(r, replaced) for r in block.results))
+
+
+def _replaced(value: Value, replaced: dict[Var, Value]) -> Value:
+    while isinstance(value, Var) and value in replaced:
+        value = replaced[value]
+    return value
