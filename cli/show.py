@@ -73,7 +73,6 @@ def stablehlo_of(request: Request, *, locations: bool = False) -> str:
     from gradsmith.transpiler import pipeline
     from gradsmith.transpiler.emit.stablehlo import emit_stablehlo
     from gradsmith.transpiler.errors import RuleError, error
-    from gradsmith.transpiler.ir.library import main_of
 
     from .generate import traced
     func = pipeline.run(traced(request).func, stop="dead")
@@ -82,7 +81,7 @@ def stablehlo_of(request: Request, *, locations: bool = False) -> str:
         raise error("E207", f"StableHLO needs every size as a number, and {unknown[0].name} is {unknown[0].type}",
                     help='give the sizes in the signature: --sig "f64[1000,20]"')
     try:
-        return emit_stablehlo(main_of(func), locations=locations)        # which refuses calls
+        return emit_stablehlo(func, locations=locations)
     except RuleError as problem:
         raise problem.at(None) from None
 

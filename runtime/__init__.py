@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .checking import check
     from .checkpoint import checkpoint
     from .placement import block_until_ready, device_get, device_put, devices
-    from .stablehlo import ShapeDtypeStruct, stablehlo
+    from .to_stablehlo import ShapeDtypeStruct, stablehlo
     from .transforms import (
         functional,
         grad,
@@ -36,7 +36,7 @@ __version__ = "0.1.0"
 # wait for the rest.  See the end of this file for `import gradsmith` itself.
 _HOMES = {
     "Array": "array", "explain_cache": "cache", "check": "checking", "checkpoint": "checkpoint",
-    "stablehlo": "stablehlo", "ShapeDtypeStruct": "stablehlo",
+    "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
@@ -44,9 +44,10 @@ _HOMES = {
                     "transpiler.signature"),
 }
 _SUBMODULES = ("checking", "lax", "numpy", "random", "tree", "tree_util")
-__all__ = ["Array", "block_until_ready", "check", "checkpoint", "device_get", "device_put", "devices",
-           "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax",
-           "linearize", "numpy", "random", "ShapeDtypeStruct", "stablehlo", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap"]
+__all__ = ["Array", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get", "device_put",
+           "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit",
+           "jvp", "lax", "linearize", "numpy", "random", "stablehlo", "stop_gradient", "tree", "tree_util",
+           "value_and_grad", "vjp", "vmap"]
 
 
 def __getattr__(name: str) -> Any:

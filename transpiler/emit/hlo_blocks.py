@@ -13,6 +13,7 @@ function prints is left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ..ir.build import Names
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
 from ..ir.types import I64, Type
 from ..ir.walk import all_statements
+from .hlo_inline import calls_itself
 from .hlo_printer import Printer
 from .hlo_sizes import require_sizes
 from .hlo_text import HloValue, identifier
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from ..errors import Location
 
 I32 = Type("int32")
+TOO_MANY = "max_trips"                          # kind of a check that a loop went on for no longer than was said
+NAMELESS = re.compile(r"t(_\d+)+")              # what rules call results that nobody named
+NUMBERS = re.compile(r"(_\d+)+$")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,23 @@ class Emitter:
         self.values: dict[Var, HloValue] = {}
         self.failures: dict[Check, Failure] = {}
         self.checked = checked
-        self.error: HloValue | None = h.constant(0, I32) if checked else None
+        self.error: HloValue | None = None
+
+    def func(self, body: Block) -> list[HloValue]:
+        """The results, and the flag if it was asked for.  A loop that ran for longer than there was room turns the
+        results into NaN."""
+        if self._may_fail(body) or self.checked:
+            self.error = self.h.constant(0, I32)
+        self.statements(body.stmts)
+        results = self.all_values(body.results)
+        if self.error is None or self.checked:
+            return results + self._flag(self.checked)
+        fits = self.h.compare("EQ", self.error, self.h.constant(0, I32))
+        return [self._unless(fits, r) if r.type.is_inexact else r for r in results]
+
+    def _unless(self, pred: HloValue, value: HloValue) -> HloValue:
+        every = self.h.broadcast(pred, value.type.shape, ()) if value.type.shape else pred
+        return self.h.select(every, value, self.h.constant(float("nan"), value.type))
 
     # --- values ----------------------------------------------------------------------------------------------
 
@@ -71,10 +92,14 @@ class Emitter:
         """The targets are these results of one fresh instruction, which get their names."""
         for target, value in zip(targets, values, strict=True):
             self.values[target] = value
-            value.name = self.names.fresh(identifier(target.name))
+            value.name = self.name(target)
 
-    def _carry_name(self, var: Var) -> str:
-        return self.names.fresh(identifier(var.name))
+    def name(self, var: Var) -> str | None:
+        """A fresh name after the variable's: `x_3` for another `x_2_1`; None where nobody named it."""
+        if NAMELESS.fullmatch(var.name):
+            return None
+        wanted = identifier(var.name)
+        return self.names.fresh(wanted if wanted not in self.names.taken else NUMBERS.sub("", wanted))
 
     # --- statements ------------------------------------------------------------------------------------------
 
@@ -113,10 +138,7 @@ class Emitter:
             case Check():
                 self._check(stmt)
             case Call():
-                raise RuleError(f"`{stmt.func}` calls itself as often as its values say, which StableHLO has no form for",
-                                code="E207", kind=NotImplementedError, help=(
-                                    "let what ends the recursion be known while compiling (static_argnums), so that it "
-                                    "is unrolled, or write it as a loop"))
+                raise calls_itself(stmt)            # those of other funcs are written in place before
             case _:
                 assert_never(stmt)
 
@@ -133,11 +155,11 @@ class Emitter:
         fresh = set(map(id, h.body[mark:]))
         for target, value in zip(let.targets, results, strict=True):
             if value.type != target.type:
-                raise RuleError(f"the StableHLO rule of {let.op.name} gives {value.type}, which should be {target.type}")
+                raise RuleError(f"the StableHLO rule of {let.op.name} gives {value.type}, not {target.type}")
             self.values[target] = value
             source = value.source
             if value.name is None and source is not None and id(source) in fresh and not source.is_constant:
-                value.name = self.names.fresh(identifier(target.name))
+                value.name = self.name(target)
 
     # --- branches --------------------------------------------------------------------------------------------
 
@@ -166,27 +188,48 @@ class Emitter:
     # --- loops -----------------------------------------------------------------------------------------------
 
     def _for(self, stmt: For) -> None:
+        """XLA 0.10 counts the trips of a loop by 2 from 0 to 1 as none, and by 2 from 3 to 2 as one: a loop whose step
+        is not 1 or -1 counts its trips by 1, and its index follows from that."""
         h, flagged = self.h, self._may_fail(stmt.body)
         if not stmt.targets and not flagged:
             return
-        hi, step = self.value(stmt.hi), self.value(stmt.step)
+        strided = isinstance(stmt.step, Const) and abs(stmt.step.value) != 1
+        lo, hi, step = (self.value(v) for v in (stmt.lo, stmt.hi, stmt.step))
+        trips = self._trips(stmt, lo, hi) if strided else hi
 
         def test(h: Printer, index: HloValue, *carried: HloValue) -> HloValue:
-            return self._going(self._in_range(index, stmt, hi, step), carried[-1:] if flagged else ())
+            going = h.compare("LT", index, trips) if strided else self._in_range(index, stmt, hi, step)
+            return self._going(going, carried[-1:] if flagged else ())
 
         def body(h: Printer, index: HloValue, *carried: HloValue) -> list[HloValue]:
-            self.values[stmt.index] = index
+            self.values[stmt.index] = self._place(stmt, lo, index) if strided else index
             self._enter(stmt.carries, carried, flagged)
             self.statements(stmt.body.stmts)
-            step_here = self.value(stmt.step)
-            return [h.op("add", index, step_here), *self.all_values(stmt.body.results), *self._flag(flagged)]
+            following = h.op("add", index, h.constant(1, I64) if strided else self.value(stmt.step))
+            return [following, *self.all_values(stmt.body.results), *self._flag(flagged)]
 
-        inits = [self.value(stmt.lo), *self.all_values(stmt.inits), *self._flag(flagged)]
-        names = [self._carry_name(v) for v in (stmt.index, *stmt.carries)] + ["error"] * flagged
+        inits = [h.constant(0, I64) if strided else lo, *self.all_values(stmt.inits), *self._flag(flagged)]
+        index = self.names.fresh("trip") if strided else self.name(stmt.index)
+        names = [index, *map(self.name, stmt.carries), *self._flag_name(flagged)]
         before = self.error
-        found = h.while_loop(inits, test, body, self._flag_name(names, flagged))
+        found = h.while_loop(inits, test, body, names)
         self.error = found[-1] if flagged else before
         self.bind(stmt.targets, found[1:len(stmt.targets) + 1])
+
+    def _trips(self, stmt: For, lo: HloValue, hi: HloValue) -> HloValue:
+        """How often it runs; 0 or less: never."""
+        h, step = self.h, stmt.step.value                                       # type: ignore[union-attr]
+        if isinstance(stmt.lo, Const) and isinstance(stmt.hi, Const):
+            return h.constant(len(range(stmt.lo.value, stmt.hi.value, step)), I64)
+        distance = h.op("subtract", hi, lo) if step > 0 else h.op("subtract", lo, hi)
+        up = h.op("add", distance, h.constant(abs(step) - 1, I64))
+        return h.op("divide", up, h.constant(abs(step), I64))
+
+    def _place(self, stmt: For, lo: HloValue, trip: HloValue) -> HloValue:
+        along = self.h.op("multiply", trip, self.value(stmt.step))
+        place = self.h.op("add", self.value(stmt.lo) if isinstance(stmt.lo, Const) else lo, along)
+        place.name = self.name(stmt.index)
+        return place
 
     def _in_range(self, index: HloValue, stmt: For, hi: HloValue, step: HloValue) -> HloValue:
         h = self.h
@@ -211,11 +254,11 @@ class Emitter:
             self.statements(stmt.body.stmts)
             return self.all_values(stmt.body.results) + self._flag(flagged)
 
-        inits = self.all_values(stmt.inits) + self._flag(flagged)
+        inits = [self._not_counted(v) for v in self.all_values(stmt.inits)] + self._flag(flagged)
         if not inits:
             return                                      # it does nothing but end
-        names = [self._carry_name(v) for v in stmt.carries] + ["error"] * flagged
-        found = self.h.while_loop(inits, test, body, self._flag_name(names, flagged))
+        names = [self.name(v) for v in stmt.carries] + self._flag_name(flagged)
+        found = self.h.while_loop(inits, test, body, names)
         self.error = found[-1] if flagged else before
         self.bind(stmt.targets, found[:len(stmt.targets)])
         if cond_fails:                                  # a condition cannot hand on its flag: it is asked once more
@@ -223,18 +266,27 @@ class Emitter:
                 self.values[carry] = self.values[target]
             self.statements(stmt.cond.stmts)
 
+    def _not_counted(self, init: HloValue) -> HloValue:
+        """A first value that XLA does not compute trips from, which it gets wrong for steps other than 1 (`_for`)."""
+        if init.type.kind not in "iu" or init.type.shape:
+            return init
+        return self.h.op("optimization_barrier", init)
+
     def _enter(self, carries: Sequence[Var], carried: Sequence[HloValue], flagged: bool) -> None:
         self.error = carried[-1] if flagged else self.error
         for var, value in zip(carries, carried):
             self.values[var] = value
 
-    def _flag_name(self, names: list[str], flagged: bool) -> list[str]:
-        return [*names[:-1], self.names.fresh(names[-1])] if flagged else names
+    def _flag_name(self, flagged: bool) -> list[str | None]:
+        return [self.names.fresh("error")] if flagged else []
 
     # --- checks ----------------------------------------------------------------------------------------------
 
     def _may_fail(self, *blocks: Block) -> bool:
-        return self.checked and any(isinstance(s, Check) and not s.prints for b in blocks for s in all_statements(b))
+        return any(isinstance(s, Check) and self._matters(s) for b in blocks for s in all_statements(b))
+
+    def _matters(self, check: Check) -> bool:
+        return check.kind == TOO_MANY or (self.checked and not check.prints)
 
     def _flag(self, flagged: bool) -> list[HloValue]:
         return [self.error] if flagged and self.error is not None else []
@@ -246,10 +298,11 @@ class Emitter:
         return self.h.op("and", condition, self.h.compare("EQ", flag[0], self.h.constant(0, I32)))
 
     def _check(self, check: Check) -> None:
-        if self.error is None or check.prints:
+        if self.error is None or not self._matters(check):
             return
         if check not in self.failures:
-            self.failures[check] = Failure(len(self.failures) + 1, check.kind, check.message, check.loc)
+            kind = "RuntimeError" if check.kind == TOO_MANY else check.kind
+            self.failures[check] = Failure(len(self.failures) + 1, kind, check.message, check.loc)
         h, code = self.h, self.failures[check].code
         unless = h.op("not", self.value(check.pred))
         first = h.op("and", unless, h.compare("EQ", self.error, h.constant(0, I32)))

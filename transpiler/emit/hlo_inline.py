@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from ..errors import RuleError, locate
+from ..errors import RuleError
 from ..ir.build import Names, building
-from ..ir.nodes import Block, Call, Func, Module, Stmt, Value, Var
-from ..ir.walk import all_statements, blocks, inline, substituted, used_names, with_blocks
+from ..ir.nodes import Block, Call, Func, Module, Value, Var
+from ..ir.walk import all_statements, blocks, inline, replacement, substituted, used_names, with_blocks
 
 
 def without_calls(module: Module) -> Func:
@@ -34,17 +35,18 @@ def without_calls(module: Module) -> Func:
 def _callee(module: Module, call: Call, above: tuple[str, ...]) -> Func:
     if call.func not in above:
         return module[call.func]
-    problem = RuleError(f"`{call.func}` calls itself as often as its values say, which StableHLO has no form for",
-                        code="E207", kind=NotImplementedError, help=(
-                            "let what ends the recursion be known while compiling (static_argnums), so that it is "
-                            "unrolled, or write it as a loop"))
-    if call.loc is None:
-        raise problem
-    with locate(call.loc):
-        raise problem
+    problem = calls_itself(call)
+    raise problem if call.loc is None else problem.at(call.loc)
 
 
-def _inlined(block: Block, outer: dict[Var, Value], callee) -> Block:
+def calls_itself(call: Call) -> RuleError:
+    return RuleError(f"`{call.func}` calls itself as often as its values say, which StableHLO has no form for",
+                     code="E207", kind=NotImplementedError, help=(
+                         "let what ends the recursion be known while compiling (static_argnums), so that it is "
+                         "unrolled, or write it as a loop"))
+
+
+def _inlined(block: Block, outer: dict[Var, Value], callee: Callable[[Call], Func]) -> Block:
     replaced = dict(outer)
     with building() as b:
         for stmt in block.stmts:
@@ -53,10 +55,4 @@ def _inlined(block: Block, outer: dict[Var, Value], callee) -> Block:
                 replaced.update(zip(stmt.targets, inline(callee(stmt), stmt.args), strict=True))
             else:
                 b.stmts.append(with_blocks(stmt, [_inlined(x, replaced, callee) for x in blocks(stmt)]))
-    return Block(tuple(b.stmts), tuple(_replaced(r, replaced) for r in block.results))
-
-
-def _replaced(value: Value, replaced: dict[Var, Value]) -> Value:
-    while isinstance(value, Var) and value in replaced:
-        value = replaced[value]
-    return value
+    return Block(tuple(b.stmts), tuple(replacement(r, replaced) for r in block.results))

@@ -19,6 +19,7 @@ from ..ir.build import Names
 from ..ir.library import Program
 from ..ir.nodes import Module, Var
 from .hlo_blocks import Emitter, Failure
+from .hlo_bounds import with_known_sizes
 from .hlo_inline import without_calls
 from .hlo_printer import Printer
 from .hlo_sizes import require_sizes, specialise
@@ -43,19 +44,21 @@ def emit_stablehlo(func: Program, *, name: str = "main", locations: bool = False
 
 def emit_module(func: Program, *, name: str = "main", locations: bool = False, checked: bool = False,
                 constants: Mapping[Var, Any] | None = None, arguments: Sequence[str] = (),
-                results: Sequence[str] = (), aliased: Mapping[int, int] | None = None) -> Emitted:
+                results: Sequence[str] = (), aliased: Mapping[int, int] | None = None,
+                max_trips: int | None = None) -> Emitted:
     """One module with one public function.
 
     locations: end lines with the user's own, as MLIR's `loc("file":line:column)`.  checked: an int32 is the last
     result, 0 or the code of the first check that failed.  constants: params that are written as these arrays instead.
     arguments, results: what people call them, written beside.  aliased: by parameters (as numbers among those that
-    are left), the results that may take their memory.
+    are left), the results that may take their memory.  max_trips: see `hlo_bounds`.
 
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
     """
     if isinstance(func, Module):
         func = without_calls(func)
+    func = with_known_sizes(func, max_trips)
     constants = constants or {}
     for param in func.params:
         require_sizes(param, func.params)
@@ -69,12 +72,8 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
             value = HloValue(param.type, names.fresh(identifier(param.name)))
             params.append(value)
         emitter.values[param] = value
-    emitter.statements(func.body.stmts)
-    found = emitter.all_values(func.results)
-    labels = list(results)
-    if emitter.error is not None:
-        found.append(emitter.error)
-        labels += ["error"] * bool(labels)
+    found = emitter.func(func.body)
+    labels = [*results, "error"] if results and checked else results
     text = _module(func.name, name, params, h, found, names, arguments, labels, aliased or {})
     return Emitted(text, tuple(emitter.failures.values()))
 

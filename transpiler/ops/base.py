@@ -145,6 +145,9 @@ class Op(ABC):
         """Optional, of int scalars: the result as a dimension, from the arguments as dimensions."""
         return None
 
+    less_than: tuple[bool, bool] | None = None  # a comparison `a < b`: whether it reads the other way, and as `<=`
+    holds_both = False          # of bools: true only where both arguments are
+
     def giving_only(self, used: Sequence[bool]) -> Op | None:
         """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
         return None

@@ -12,6 +12,7 @@ number.  Arrays and numbers that the function reads from its surroundings are co
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ from .transpiler.ir.dims import symbols_of
 from .transpiler.ir.library import Program, each_func, main_of
 from .transpiler.ir.nodes import Var
 from .transpiler.ir.types import I64, Type
+from .transpiler.ir.walk import all_statements, blocks, definitions, operands, reads, sizes_used
 from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
 from .transpiler.stack import deep_stack
 
@@ -59,6 +61,7 @@ class Options:
     locations: bool = True
     captures: str = "constants"
     cast: str | None = None
+    max_trips: int | None = None
     name: str = "main"
 
     def __post_init__(self) -> None:
@@ -111,7 +114,7 @@ class Lowered:
 
 
 def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool = True, captures: str = "constants",
-              cast: str | None = None, source: str | None = None) -> Emission:
+              cast: str | None = None, max_trips: int | None = None, source: str | None = None) -> Emission:
     """The function from arguments to the text of a StableHLO module whose public function `main` does what `fun`
     does.  `fun` may be the result of `jit`, `grad`, `vmap` or any other transform.
 
@@ -121,9 +124,11 @@ def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool
     prints is left out, always.
     locations: lines end with `loc("file":line:column)`.  captures: "constants" or "parameters", for arrays and numbers
     of the surroundings.  cast: "f32", "f16" or "bf16", which all floats become.
+    max_trips: how often a `while` loop runs at most, where its steps are saved for a derivative and nothing else tells;
+    should it run more often, the results are NaN.
     TranspileError: what cannot be transpiled or written (E207), with the user's line.
     """
-    return Emission(fun, Options(checked, locations, captures, cast), source)
+    return Emission(fun, Options(checked, locations, captures, cast, max_trips), source)
 
 
 class Emission:
@@ -164,7 +169,7 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
     results = (*_labels(traced.out_tree, "result"), *(f"{p.name} (written)" for p in main.effects))
     try:
         made = emit_module(func, name=options.name, locations=options.locations, checked=options.checked,
-                           constants=constants, arguments=labels, results=results)
+                           constants=constants, arguments=labels, results=results, max_trips=options.max_trips)
     except RuleError as problem:
         raise problem.at(None) from None
     return Lowered(made.text, tuple(labels), results, made.failures, main, traced, options, tuple(given.leaves),
@@ -238,7 +243,6 @@ class _Sized(_Maker):
 
 
 def _parameters(fun: Callable[..., Any]) -> list[str]:
-    import inspect
     try:
         found = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -260,12 +264,23 @@ def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Argu
 
 
 def _ints_in_sizes(found: Trace) -> set[Var]:
-    """Params that sizes are named after."""
-    from .transpiler.ir.walk import all_statements, sizes_used
+    """Params, ints, that sizes follow from: they are one, or one is computed from them."""
     main = main_of(found.func)
     names = {n for stmt in all_statements(main.body) for n in sizes_used(stmt)}
     names |= {n for r in main.results for d in r.type.shape for n in symbols_of(d)}
-    return {p for p in main.params if p.type == I64 and p.name in names}
+    made = definitions(main.body)
+    pending: list[Var] = [v for v in (*main.params, *made) if v.type == I64 and v.name in names]
+    seen: set[Var] = set()
+    while pending:
+        var = pending.pop()
+        if var in seen:
+            continue
+        seen.add(var)
+        stmt = made.get(var)
+        if stmt is not None:
+            inner = [v for block in blocks(stmt) for v in reads(block)]
+            pending += [v for v in (*operands(stmt), *inner) if isinstance(v, Var)]
+    return {p for p in main.params if p in seen and p.type == I64}
 
 
 def _without(given: Arguments, known: set[int]) -> Arguments:

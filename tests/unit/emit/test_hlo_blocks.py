@@ -1,0 +1,354 @@
+"""Branches, loops and checks in StableHLO: what they look like, and that XLA computes what NumPy does."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+
+import gradsmith
+from gradsmith.transpiler import ops
+from gradsmith.transpiler.emit.stablehlo import emit_module, emit_stablehlo
+from gradsmith.transpiler.errors import TranspileError
+from gradsmith.transpiler.ir import build
+from gradsmith.transpiler.ir.build import build_func, const
+from gradsmith.transpiler.ir.dims import symbol
+from gradsmith.transpiler.ir.evaluate import evaluate
+from gradsmith.transpiler.ir.nodes import Block, Call, Check, Const, Func, Module, Var
+from gradsmith.transpiler.ir.parse import parse_func
+from gradsmith.transpiler.ir.types import BOOL, F64, I64
+
+ops.load_table()
+TRIPS = (0, 1, 2, 3, 7)
+
+
+def run(text, *args):
+    pytest.importorskip("jax")
+    from gradsmith import xla
+    return xla.run(text, *args, optimise=False)
+
+
+def lowered(fun, *args, **options):
+    return gradsmith.stablehlo(fun, **options).lower(*args)
+
+
+def on_xla(fun, *args, **options):
+    made = lowered(fun, *args, **options)
+    return made.rebuilt(run(made.text, *made.arrays()))
+
+
+def assert_equal_trees(expected, actual, rtol=1e-12):
+    for want, got in zip(gradsmith.tree.leaves(expected), gradsmith.tree.leaves(actual), strict=True):
+        assert np.shape(want) == np.shape(got)
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-14)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# the text
+
+
+def test_a_loop_with_a_branch_reads_like_its_ir():
+    func = parse_func(textwrap.dedent("""\
+        func decay(x: f64, n: i64) -> (f64):
+          y: f64 = for i: i64 in 0:i64 .. n step 1:i64 carry (z: f64 = x):
+            high: bool = greater(z, 1.0:f64)
+            next: f64 = if high:
+              half: f64 = multiply(z, 0.5:f64)
+              yield half
+            else:
+              yield z
+            yield next
+          return y
+        """))
+    assert emit_stablehlo(func) == textwrap.dedent("""\
+        module @decay {
+          func.func public @main(%x: tensor<f64>, %n: tensor<i64>) -> tensor<f64> {
+            %c = stablehlo.constant dense<0> : tensor<i64>
+            %0, %y = stablehlo.while(%i = %c, %z = %x) : tensor<i64>, tensor<f64> cond {
+              %1 = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+              stablehlo.return %1 : tensor<i1>
+            } do {
+              %c_1 = stablehlo.constant dense<1.0> : tensor<f64>
+              %high = stablehlo.compare GT, %z, %c_1, FLOAT : (tensor<f64>, tensor<f64>) -> tensor<i1>
+              %next = "stablehlo.if"(%high) ({
+                %c_2 = stablehlo.constant dense<0.5> : tensor<f64>
+                %half = stablehlo.multiply %z, %c_2 : tensor<f64>
+                stablehlo.return %half : tensor<f64>
+              }, {
+                stablehlo.return %z : tensor<f64>
+              }) : (tensor<i1>) -> tensor<f64>
+              %c_3 = stablehlo.constant dense<1> : tensor<i64>
+              %2 = stablehlo.add %i, %c_3 : tensor<i64>
+              stablehlo.return %2, %next : tensor<i64>, tensor<f64>
+            }
+            return %y : tensor<f64>
+          }
+        }
+        """)
+
+
+def test_a_branch_that_is_known_is_no_branch():
+    func = build_func("f", [("x", F64)], lambda x: build.choose(Const(False, BOOL), lambda: (ops.sin(x),),
+                                                                lambda: (ops.cos(x),)))
+    assert "stablehlo.if" not in emit_stablehlo(func) and "cosine" in emit_stablehlo(func)
+
+
+def test_calls_are_written_in_place():
+    x, y, z = Var("x", F64), Var("y", F64), Var("z", F64)
+    inner = build_func("g", [("u", F64)], lambda u: (ops.sin(u),))
+    func = Func("f", (x,), Block((Call((y,), "g", (x,)), Call((z,), "g", (y,))), (z,)))
+    assert emit_stablehlo(Module((func, inner))).count("sine") == 2
+
+
+def test_recursion_shows_the_line():
+    def power(x, n):
+        return 1.0 if n <= 0 else x * power(x, n - 1)
+
+    with pytest.raises(TranspileError, match="calls itself as often as its values say") as refused:
+        gradsmith.stablehlo(power)(2.0, 3)
+    assert refused.value.code == "E207"
+    assert "x * power(x, n - 1)" in str(refused.value)
+
+
+@pytest.mark.xla
+def test_recursion_that_ends_while_compiling_is_unrolled():
+    def power(x, n):
+        return 1.0 if n <= 0 else x * power(x, n - 1)
+
+    assert on_xla(gradsmith.jit(power, static_argnums=1), 2.0, 3) == 8.0
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# values and derivatives, for every number of trips
+
+
+def branches_in_a_loop(x, n):
+    y = x
+    for i in range(n):
+        if y[0] > 0.5:
+            y = y * 0.7
+        else:
+            y = np.sin(y) + 0.3 * i
+    return np.sum(y ** 2)
+
+
+def writes_in_a_loop(x, n):
+    a = x.copy()
+    for i in range(n):
+        a[i % 3] = a[(i + 1) % 3] * a[-1] + 0.1
+        a[1:] += 0.2 * np.sin(a[:2])
+    return np.sum(a * a)
+
+
+def backwards_by_two(x, n):
+    total = 0.0
+    for i in range(n - 1, -1, -2):
+        total = total * x[i % 3] + x[0]
+    return total
+
+
+def leaves_early(x, n):
+    total = 0.0
+    for i in range(n):
+        if total > 1.5:
+            break
+        if x[i % 3] < 0:
+            continue
+        total = total + x[i % 3] * total + 0.5
+    else:
+        total = total * 2
+    return total
+
+
+def halves_until_small(x, n):
+    y, count = x, 0
+    while np.sum(y * y) > 0.1 and count < n:
+        y = y * 0.6
+        count += 1
+    return np.sum(y) + count
+
+
+PROGRAMS = (branches_in_a_loop, writes_in_a_loop, backwards_by_two, leaves_early, halves_until_small)
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_values_for_every_number_of_trips(program):
+    x = np.array([0.4, -0.3, 0.9])
+    made = lowered(program, x, 3)
+    for n in TRIPS:
+        (got,) = run(made.text, x, np.int64(n))
+        np.testing.assert_allclose(got, program(x, n), rtol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# checks
+
+
+def test_checks_are_left_out_unless_asked_for():
+    def first(x, i):
+        if i < 0:
+            raise ValueError("negative")
+        return x[i]
+
+    assert "error" not in lowered(first, np.ones(3), 1).text
+    assert [f.kind for f in lowered(first, np.ones(3), 1, checked=True).failures] == ["ValueError", "IndexError"]
+
+
+@pytest.mark.xla
+def test_the_flag_says_what_failed_first():
+    def body(x, n):
+        def step(i, acc):
+            build.check(acc < 5.0, "ValueError", "too big")
+            return build.choose(acc > 2.0, lambda: (checked(acc), ), lambda: (acc + 1.0,))
+
+        def checked(acc):
+            build.check(acc < 4.0, "OverflowError", "far too big")
+            return acc * 2.0
+
+        (y,) = build.for_loop(const(0, I64), n, (x,), step)
+        build.check(y < 3.0, "RuntimeError", "at the end")
+        return (y,)
+
+    func = build_func("f", [("x", F64), ("n", I64)], body)
+    made = emit_module(func, checked=True)
+    assert [(f.code, f.kind) for f in made.failures] == [(1, "ValueError"), (2, "OverflowError"), (3, "RuntimeError")]
+    kinds = {0: None, **{f.code: f.kind for f in made.failures}}
+    for x in (0.5, 3.0, 4.5, 5.5):
+        for n in TRIPS:
+            y, flag = run(made.text, np.float64(x), np.int64(n))
+            try:
+                (expected,) = evaluate(func, x, n)
+                assert (expected, None) == (y, kinds[int(flag)])
+            except Exception as raised:         # noqa: BLE001  (whatever the evaluator raises is what is compared)
+                assert type(raised).__name__ == kinds[int(flag)]
+
+
+@pytest.mark.xla
+def test_a_loop_ends_when_its_check_has_failed():
+    """It would not end otherwise, also where the check stands in its condition."""
+    def in_body(x):
+        return build.while_loop((x,), lambda v: v < 1.0, lambda v: (positive(v),))
+
+    def in_cond(x):
+        return build.while_loop((x,), lambda v: positive(v) < 1.0, lambda v: (v,))
+
+    def positive(v):
+        build.check(v > 0.0, "ValueError", "not positive")
+        return v * 2.0
+
+    for body in (in_body, in_cond):
+        text = emit_stablehlo(build_func("f", [("x", F64)], body), checked=True)
+        assert int(run(text, np.float64(-1.0))[1]) == 1
+        assert int(run(text, np.float64(0.7))[1]) == 0
+
+
+@pytest.mark.xla
+def test_indices_out_of_range():
+    def pick(x, i):
+        return x[i] * 2
+
+    made = lowered(gradsmith.value_and_grad(pick), np.arange(4.0), 2, checked=True)
+    (failure,) = made.failures
+    assert failure.kind == "IndexError" and failure.loc is not None
+    for i in range(-6, 6):
+        value, grad, flag = run(made.text, np.arange(4.0), np.int64(i))
+        assert int(flag) == (0 if -4 <= i < 4 else 1)
+        if not flag:
+            assert value == 2 * np.arange(4.0)[i] and grad[i] == 2
+
+
+def test_printing_is_left_out():
+    def body(x):
+        b = build.current()
+        b.stmts.append(Check(x > 0.0, "print", "{}", values=(x,)))
+        return (x,)
+
+    func = build_func("f", [("x", F64)], body)
+    assert emit_module(func, checked=True).failures == ()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# refusals
+
+
+def test_a_size_that_only_the_running_function_knows():
+    def body(x):
+        (n,) = build.while_loop((x,), lambda v: v < 10, lambda v: (v + 1,), hints=("count",))
+        return (ops.sum(ops.iota(shape=(symbol(n.name, 0),), axis=0, dtype="int64"), axes=(0,)),)
+
+    with pytest.raises(Exception, match="is known only while the function runs"):
+        emit_stablehlo(build_func("f", [("x", I64)], body))
+
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# derivatives, whose tapes have room for all trips
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_gradients_for_every_number_of_trips(program):
+    """One module each: trips are a part of it where a tape has a slot for each."""
+    x = np.array([0.4, -0.3, 0.9])
+    grad = gradsmith.value_and_grad(program)
+    for n in TRIPS:
+        assert_equal_trees(grad(x, n), on_xla(grad, x, n), 1e-11)
+
+
+@pytest.mark.xla
+def test_second_derivatives():
+    x = np.array([0.4, -0.3, 0.9])
+    for program in (branches_in_a_loop, leaves_early):
+        hessian = gradsmith.hessian(program)
+        assert_equal_trees(hessian(x, 3), on_xla(hessian, x, 3), 1e-10)
+
+
+def grows(x):
+    while x < 20:
+        x = x * (2 + np.sin(x)) + 0.5
+    return x
+
+
+def test_a_loop_without_a_bound_asks_for_one():
+    with pytest.raises(TranspileError) as refused:
+        gradsmith.stablehlo(gradsmith.grad(grows))(1.0)
+    assert "is known only while the function runs" in str(refused.value) and "max_trips=100" in str(refused.value)
+
+
+@pytest.mark.xla
+def test_a_bound_that_is_given():
+    grad = gradsmith.value_and_grad(grows)
+    for x in (0.3, 4.0, 30.0):
+        assert_equal_trees(grad(x), on_xla(grad, x, max_trips=10), 1e-11)
+
+
+@pytest.mark.xla
+def test_a_bound_that_was_too_low():
+    grad = gradsmith.value_and_grad(grows)
+    assert all(np.isnan(v) for v in on_xla(grad, 0.3, max_trips=2))
+    made = lowered(grad, 0.3, max_trips=2, checked=True)
+    *_, flag = run(made.text, *made.arrays())
+    assert "for more than max_trips = 2" in str(made.failures[int(flag) - 1])
+
+
+@pytest.mark.xla
+def test_trips_that_xla_counts_wrongly():
+    """It takes 0, 2, .. below 1 for no trip and 3, 5, .. below 2 for one, whatever the loop is written as."""
+    from gradsmith import xla
+    ranges = [(lo, hi, step) for lo in (0, 3) for hi in range(-1, 5) for step in (1, 2, 3, -1, -2)]
+
+    def body(x):
+        results = []
+        for lo, hi, step in ranges:
+            def ahead(i, total, hi=hi, step=step):
+                return i < hi if step > 0 else i > hi
+
+            results += build.for_loop(const(lo, I64), const(hi, I64), (x,), lambda i, total: (total + 1.0,), step=step)
+            results.append(build.while_loop((const(lo, I64), x), ahead, lambda i, total, step=step: (
+                i + step, total + 1.0))[1])
+        return results
+
+    found = xla.run(emit_stablehlo(build_func("f", [("x", F64)], body)), np.float64(0))
+    assert [float(len(range(*r))) for r in ranges for _ in range(2)] == [float(v) for v in found]

@@ -1,0 +1,215 @@
+"""How great an int of a func can get at most, and how small: what the loops and branches around say.
+
+    t, y, broke, trips = while carry (t = 0, y = x, broke = False, count = 0):
+      cond: t < 5 and not broke                                  trips is at most 5
+      do: yield t + 1, f(y), g(y), count + 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from .dims import DimCall, DimExpr, Symbol, substitute
+from .ints import Ints
+from .nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
+from .types import I64
+from .walk import all_statements
+
+DEEPEST = 40        # ints looked through
+
+
+class Bounds:
+    """max_trips: of a `while` loop of which nothing else is known; `assumed` then has the loops taken at their word."""
+
+    def __init__(self, func: Func, max_trips: int | None = None) -> None:
+        self.ints = Ints(func.body)
+        self.max_trips = max_trips
+        self.assumed: list[While] = []
+        self._owner: dict[str, tuple[Stmt, int]] = {}           # of targets
+        self._carry: dict[str, tuple[Stmt, int]] = {}
+        self._let: dict[Var, Let] = {}
+        for stmt in all_statements(func.body):
+            if isinstance(stmt, (For, While, If)):
+                self._owner.update({t.name: (stmt, k) for k, t in enumerate(stmt.targets) if t.type == I64})
+            if isinstance(stmt, (For, While)):
+                self._carry.update({c.name: (stmt, k) for k, c in enumerate(stmt.carries) if c.type == I64})
+            if isinstance(stmt, Let) and len(stmt.targets) == 1:
+                self._let[stmt.target] = stmt
+
+    def exact(self, value: Value) -> int | None:
+        """Its value, where it is the same in every run."""
+        found = self.ints.dim(value)
+        return found if isinstance(found, int) else None
+
+    def high(self, value: Value) -> int | None:
+        """None: it is not known to be bounded."""
+        return self._of(self.ints.dim(value), True, DEEPEST)
+
+    def low(self, value: Value) -> int | None:
+        return self._of(self.ints.dim(value), False, DEEPEST)
+
+    # --- of sums -------------------------------------------------------------------------------------------------
+
+    def _of(self, dim: Any, most: bool, depth: int) -> int | None:
+        if isinstance(dim, int):
+            return dim
+        if not depth:
+            return None
+        assert isinstance(dim, DimExpr)
+        total = 0
+        for monomial, factor in dim.terms:
+            bound = self._product(monomial, most == (factor > 0), depth) if monomial else 1
+            if bound is None:
+                return None
+            total += factor * bound
+        return total
+
+    def _product(self, atoms: Sequence[Any], most: bool, depth: int) -> int | None:
+        if len(atoms) == 1:
+            return self._atom(atoms[0], most, depth)
+        lows = [self._atom(a, False, depth) for a in atoms]
+        found = [self._atom(a, most, depth) for a in atoms]
+        if any(low is None or low < 0 for low in lows) or any(f is None for f in found):
+            return None
+        return prod(f for f in found if f is not None)
+
+    def _atom(self, atom: Any, most: bool, depth: int) -> int | None:
+        return self._call(atom, most, depth) if isinstance(atom, DimCall) else self._symbol(atom, most, depth - 1)
+
+    def _call(self, call: DimCall, most: bool, depth: int) -> int | None:
+        a, b = call.args
+        if call.kind in ("max", "min"):
+            found = [self._of(x, most, depth) for x in (a, b)]
+            known = [f for f in found if f is not None]
+            one_is_enough = most == (call.kind == "min")
+            if not known or (len(known) < 2 and not one_is_enough):
+                return None
+            return min(known) if call.kind == "min" else max(known)
+        if not isinstance(b, int) or b <= 0:
+            return None
+        if call.kind == "mod":
+            return b - 1 if most else 0
+        inside = self._of(a, most, depth)
+        return None if inside is None else inside // b
+
+    def _symbol(self, symbol: Symbol, most: bool, depth: int) -> int | None:
+        name = symbol.name
+        if name in self.ints.loop:
+            return self._index(self.ints.loop[name], most, depth)
+        if name in self._carry:
+            return self._counted(*self._carry[name], most, depth)
+        if name in self._owner:
+            stmt, k = self._owner[name]
+            if not isinstance(stmt, If):
+                return self._counted(stmt, k, most, depth)
+            sides = [self._of(self.ints.dim(b.results[k]), most, depth) for b in (stmt.then, stmt.orelse)]
+            known = [s for s in sides if s is not None]
+            return None if len(known) < 2 else max(known) if most else min(known)
+        return symbol.low if not most and symbol.low >= 0 else None
+
+    # --- of loops ------------------------------------------------------------------------------------------------
+
+    def _index(self, loop: For, most: bool, depth: int) -> int | None:
+        if not isinstance(loop.step, Const):
+            return None
+        up = loop.step.value > 0
+        if most != up:
+            return self._of(self.ints.dim(loop.lo), most, depth)
+        last = self._of(self.ints.dim(loop.hi), most, depth)
+        return None if last is None else last + (-1 if up else 1)
+
+    def _counted(self, stmt: Stmt, k: int, most: bool, depth: int) -> int | None:
+        """A carry to which each trip adds the same."""
+        assert isinstance(stmt, (For, While))
+        change = self._change(stmt, k)
+        first = self._of(self.ints.dim(stmt.inits[k]), most, depth)
+        if change is None or first is None:
+            return None
+        if change == 0 or most != (change > 0):
+            return first
+        trips = self._trips(stmt, depth)
+        return None if trips is None else first + change * trips
+
+    def _change(self, stmt: For | While, k: int) -> int | None:
+        change = self.ints.dim(stmt.body.results[k]) - self.ints.dim(stmt.carries[k])
+        return change if isinstance(change, int) else None
+
+    def _trips(self, stmt: For | While, depth: int) -> int | None:
+        if isinstance(stmt, For):
+            if not isinstance(stmt.step, Const):
+                return None
+            return self._way(self.ints.dim(stmt.hi) - self.ints.dim(stmt.lo), stmt.step.value, depth)
+        found = [t for let in self._conditions(stmt.cond) if (t := self._until(stmt, let, depth)) is not None]
+        if found:
+            return min(found)
+        if self.max_trips is not None and stmt not in self.assumed:
+            self.assumed.append(stmt)
+        return self.max_trips
+
+    def _way(self, distance: Any, step: int, depth: int) -> int | None:
+        """Steps until a distance that begins as this one is not ahead any more."""
+        far = self._of(distance, step > 0, depth)
+        return None if far is None else max(0, -(-far // step))
+
+    def _conditions(self, cond: Block) -> list[Let]:
+        """Comparisons all of which hold while the loop goes on."""
+        pending, found = [cond.results[0]], []
+        while pending:
+            value = pending.pop()
+            let = self._let.get(value) if isinstance(value, Var) else None
+            if let is None:
+                continue
+            if let.op.holds_both:
+                pending += let.args
+            elif let.op.less_than is not None:
+                found.append(let)
+        return found
+
+    def _until(self, stmt: While, let: Let, depth: int) -> int | None:
+        """How often a comparison of a counter with a bound can hold."""
+        a, b = let.args
+        if a.type != I64:
+            return None
+        swapped, closed = let.op.less_than
+        below, above = map(self.ints.dim, (b, a) if swapped else (a, b))
+        gap = above - below + int(closed)                                  # positive while the loop goes on
+        for k, carry in enumerate(stmt.carries):
+            if carry.type != I64:
+                continue
+            change = self._change(stmt, k)
+            factor = _factor(gap, carry.name)
+            if change and factor and change * factor < 0 and not _names(gap) & _others(stmt, carry):
+                start = substitute(gap, {carry.name: self.ints.dim(stmt.inits[k])})
+                return self._way(start, -change * factor, depth)
+        return None
+
+
+def _factor(dim: Any, name: str) -> int | None:
+    if not isinstance(dim, DimExpr):
+        return None
+    found = None
+    for monomial, factor in dim.terms:
+        names = {n for atom in monomial for n in _atom_names(atom)}
+        if name in names:
+            if found is not None or monomial != (Symbol(name),):
+                return None
+            found = factor
+    return found
+
+
+def _names(dim: Any) -> set[str]:
+    return {n for monomial, _ in dim.terms for atom in monomial for n in _atom_names(atom)} if isinstance(
+        dim, DimExpr) else set()
+
+
+def _atom_names(atom: Any) -> set[str]:
+    return {atom.name} if isinstance(atom, Symbol) else {n for a in atom.args for n in _names(a)}
+
+
+def _others(stmt: While, carry: Var) -> set[str]:
+    """What may change between trips, besides the carry."""
+    inside = {t.name for block in (stmt.cond, stmt.body) for s in all_statements(block) for t in s.targets}
+    return inside | {c.name for c in stmt.carries if c is not carry}
+
