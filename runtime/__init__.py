@@ -43,7 +43,7 @@ _HOMES = {
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
                     "transpiler.signature"),
 }
-_SUBMODULES = ("checking", "lax", "numpy", "random", "tree", "tree_util")
+_SUBMODULES = ("checking", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util")
 __all__ = ["Array", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get", "device_put",
            "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit",
            "jvp", "lax", "linearize", "numpy", "random", "stablehlo", "stop_gradient", "tree", "tree_util",

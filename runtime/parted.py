@@ -41,16 +41,19 @@ def _shared(kind: str, fun: Callable[..., Any], has_aux: bool) -> Function:
     return _made(kind, fun, has_aux)
 
 
-def _made(kind: str, fun: Callable[..., Any], has_aux: bool) -> Function:
+def _made(kind: str, fun: Callable[..., Any], has_aux: bool, active: tuple[int, ...] | None = None) -> Function:
     if not callable(fun):
         raise error("E104", f"gradsmith.{kind} takes a function, not a {type(fun).__name__}", None, kind=TypeError)
     made = Function("jit", fun)
-    made.derive = functools.partial(_part, kind=kind, has_aux=has_aux, names=made.parameters)
+    made.derive = functools.partial(_part, kind=kind, has_aux=has_aux, names=made.parameters, active=active)
     return made
 
 
-def parted(kind: str, fun: Callable[..., Any], has_aux: bool) -> Function:
-    """The Function that gives (value, residuals, `Later`)."""
+def parted(kind: str, fun: Callable[..., Any], has_aux: bool, active: tuple[int, ...] | None = None) -> Function:
+    """The Function that gives (value, residuals, `Later`).  active: the arguments that are differentiated, each a
+    number or an array; all, without."""
+    if active is not None:
+        return _made(kind, fun, has_aux, active)
     return (_shared if is_itself_alone(fun) else _made)(kind, fun, has_aux)
 
 
@@ -112,16 +115,18 @@ class Pushforward:
         return self._later(self._residuals, self._shapes, tangents)
 
 
-def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, names: Sequence[str]) -> Trace:
+def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, names: Sequence[str],
+          active: tuple[int, ...] | None) -> Trace:
     """The trace of the first function; its result ends with the second."""
     called = [*names, *(f"argument {k}" for k in range(len(names), len(described.args)))]
-    primals = TreeNode("tuple", tuple, (), tuple(_structure(a, name, kind)
-                                                 for a, name in zip(described.args, called)))
+    args = described.args if active is None else [described.args[k] for k in active]
+    primals = TreeNode("tuple", tuple, (), tuple(_structure(a, name, kind) for a, name in zip(args, called)))
     func, out = traced.func, traced.out_tree
     if has_aux and not (isinstance(out, TreeNode) and out.kind == "tuple" and len(out.children) == 2):
         raise error("E405", "has_aux=True needs a function that returns a pair (value, aux)", None, kind=TypeError)
     value = out.children[0] if has_aux and isinstance(out, TreeNode) else out
-    wanted = [True] * len(traced.leaves) + [False] * (len(func.params) - len(traced.leaves))
+    wanted = [active is None or any(leaf is a for a in args) for leaf in traced.leaves]
+    wanted += [False] * (len(func.params) - len(wanted))
     kept = len(func.results)
     mine = func.results[:leaf_count(value)]
     derived = pipeline.run(transformed(func, functools.partial(_derived, kind=kind, kept=len(mine), wanted=wanted)),
@@ -136,7 +141,7 @@ def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, name
         types = tuple(r.type if r.type.is_inexact else None for r in mine)
         later = Later(kind, second, value, types, primals)
     else:
-        types = tuple(p.type for p in func.params[:len(traced.leaves)])
+        types = tuple(p.type for p, moves in zip(func.params, wanted) if moves)
         later = Later(kind, second, primals, types, _moving(value, [r.type.is_inexact for r in mine]))
     return replace(traced, func=first,
                    out_tree=TreeNode("tuple", tuple, (), (out, residuals, StaticNode(later))))

@@ -143,7 +143,7 @@ def _abstract_object(cls: type, names: Sequence[str], parts: Sequence[Any]) -> I
 
 def rebuild(structure: Structure, results: Sequence[Any]) -> Any:
     """The Python result out of the flat results of the compiled function."""
-    return build(structure, results, _python_leaf, _python_object)
+    return build(structure, results, _python_leaf, python_object)
 
 
 def _python_leaf(node: LeafNode, result: Any) -> Any:
@@ -154,7 +154,7 @@ def _python_leaf(node: LeafNode, result: Any) -> Any:
     return result[()]
 
 
-def _python_object(cls: type, names: Sequence[str], parts: Sequence[Any]) -> Any:
+def python_object(cls: type, names: Sequence[str], parts: Sequence[Any]) -> Any:
     made: Any = object.__new__(cls)
     for name, part in zip(names, parts):
         object.__setattr__(made, name, part)       # also into frozen dataclasses
