@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .cache import explain_cache
     from .checking import check
     from .checkpoint import checkpoint
+    from .device_array import DeviceArray
     from .placement import block_until_ready, device_get, device_put, devices
     from .to_stablehlo import ShapeDtypeStruct, stablehlo
     from .transforms import (
@@ -35,19 +36,19 @@ __version__ = "0.1.0"
 # Names are imported when they are first asked for: the command line, and modules that need the kernels alone, do not
 # wait for the rest.  See the end of this file for `import gradsmith` itself.
 _HOMES = {
-    "Array": "array", "explain_cache": "cache", "check": "checking", "checkpoint": "checkpoint",
-    "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
+    "Array": "array", "DeviceArray": "device_array", "explain_cache": "cache", "check": "checking",
+    "checkpoint": "checkpoint", "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
                     "transpiler.signature"),
 }
-_SUBMODULES = ("checking", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util")
-__all__ = ["Array", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get", "device_put",
-           "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit",
-           "jvp", "lax", "linearize", "numpy", "random", "stablehlo", "stop_gradient", "tree", "tree_util",
-           "value_and_grad", "vjp", "vmap"]
+_SUBMODULES = ("checking", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util", "xla")
+__all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get",
+           "device_put", "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian",
+           "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "stablehlo", "stop_gradient", "tree",
+           "tree_util", "value_and_grad", "vjp", "vmap", "xla"]
 
 
 def __getattr__(name: str) -> Any:

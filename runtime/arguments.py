@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .array import Array
+from .device_array import DeviceArray, adopted
 from .transpiler.errors import error
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbol
@@ -39,7 +40,7 @@ class Described:
     values: list[Any]
     key: Any
     has_arrays: bool = False
-    copied: Sequence[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = ()
+    copied: Sequence[tuple[Any, np.ndarray[Any, Any]]] = ()
 
 
 @dataclass(frozen=True)
@@ -57,14 +58,16 @@ NOTHING_STATIC = Static()
 
 
 def describe(args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[str] = (),
-             static: Static = NOTHING_STATIC) -> Described:
+             static: Static = NOTHING_STATIC, exact: bool = False) -> Described:
     """Take the arguments apart; `parameters` are the names of the positional ones.
 
+    exact: for a machine whose code is for sizes that are numbers.  All sizes are then part of the types, and arrays of
+    its devices stay there.
     TranspileError: TypeError for dtypes and array classes that have no meaning here, ValueError for static arguments
     that cannot be hashed.
     """
     names = [*parameters[:len(args)], *(f"argument {k}" for k in range(len(parameters), len(args)))]
-    maker = _Maker()
+    maker = _Maker(exact)
     new_args = tuple(maker.static(arg, name) if static.has(k, name, len(args)) else maker.visit(arg, name)
                      for k, (arg, name) in enumerate(zip(args, names, strict=True)))
     new_kwargs = {name: maker.static(arg, name) if name in static.names else maker.visit(arg, name)
@@ -74,12 +77,13 @@ def describe(args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[s
 
 
 class _Maker:
-    def __init__(self) -> None:
+    def __init__(self, exact: bool = False) -> None:
+        self.exact = exact
         self.leaves: list[Leaf] = []
         self.values: list[Any] = []
         self.key: list[Any] = []
         self.has_arrays = False
-        self.copied: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
+        self.copied: list[tuple[Any, np.ndarray[Any, Any]]] = []
         self._sizes: Iterator[str] = _size_names()
 
     def visit(self, x: Any, name: str) -> Any:
@@ -93,6 +97,11 @@ class _Maker:
             return self._array(x, name)
         if isinstance(x, np.generic):
             return self._leaf(Leaf(Type(self._dtype(x.dtype, name)), False, x), x, ("scalar", x.dtype.name))
+        if self.exact:
+            x = adopted(x)
+            kind = type(x)
+        if kind is DeviceArray:
+            return self._on_device(x, name)
         if isinstance(x, dict):
             self.key += [kind, tuple(x)]
             return _like(x, {k: self.visit(v, f"{name}[{k!r}]") for k, v in x.items()})
@@ -135,10 +144,24 @@ class _Maker:
             original, x = x, x.copy("K")
             x.flags.writeable = original.flags.writeable
             self.copied.append((original, x))
-        shape = tuple(d if d < 2 else symbol(next(self._sizes)) for d in x.shape)
-        pattern = tuple(d if d < 2 else -1 for d in x.shape)
+        shape = x.shape if self.exact else tuple(d if d < 2 else symbol(next(self._sizes)) for d in x.shape)
+        pattern = x.shape if self.exact else tuple(d if d < 2 else -1 for d in x.shape)
         return self._leaf(Leaf(Type(dtype, shape), False, x, writable=x.flags.writeable), x,
                           ("array", dtype, pattern, layout(x), x.flags.writeable))
+
+    def _on_device(self, x: DeviceArray, name: str) -> Leaf:
+        """It stays there for code that runs there; for other code it is copied, and what is written to it, back."""
+        self.has_arrays = True
+        if self.exact:
+            dtype = self._dtype(x.dtype, name)
+            return self._leaf(Leaf(Type(dtype, x.shape), x.is_weak, None, layout="C"), x,
+                              ("device", dtype, x.shape, x.is_weak))
+        if x.is_weak:
+            made: Leaf = self.visit(x.item(), name)
+            return made
+        here = np.array(x)
+        self.copied.append((x, here))
+        return self._array(here, name)
 
     def _as_ndarray(self, x: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         """The elements of an array of another class, where arithmetic on it means the same."""

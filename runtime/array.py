@@ -114,6 +114,8 @@ def as_array(x: Any) -> Array:
 
 def captured(x: Any) -> Any:
     """A captured value as compiled code takes it: arrays of rank 0 are numbers there."""
+    if hasattr(type(x), "__gradsmith_array__"):
+        x = x.__gradsmith_array__()
     if not isinstance(x, np.ndarray):
         return x
     return plain(x) if x.ndim else np.asarray(x)[()]

@@ -89,6 +89,21 @@ def key_of(text: str, signature: str) -> str:
     return hashlib.sha256(f"{versions()}\n{signature}\n{text}".encode()).hexdigest()[:32]
 
 
+def place_of(key: str) -> Path:
+    """The folder of what is stored under a key."""
+    return folder() / f"v{FORMAT}" / key[:2] / key
+
+
+def save(path: Path, content: bytes) -> None:
+    """Write a file in the folder of its key, at once or not at all; nothing where the disk cannot be used."""
+    try:
+        _make_private(path.parent.parent.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write(path, content)
+    except OSError as problem:
+        without(problem)
+
+
 def load(text: str, name: str, reason: str, signature: str = "") -> ModuleType:
     """The module whose source is `text`, through the disk where that works; `name` is the file's stem.
 
@@ -112,7 +127,7 @@ def load(text: str, name: str, reason: str, signature: str = "") -> ModuleType:
 
 def _stored(text: str, name: str, key: str, reason: str) -> Path | None:
     """The file that holds the text, written if need be; None where the disk cannot be used."""
-    place = folder() / f"v{FORMAT}" / key[:2] / key
+    place = place_of(key)
     path = place / f"{name}.py"
     try:
         _make_private(place.parent.parent)
@@ -120,7 +135,7 @@ def _stored(text: str, name: str, key: str, reason: str) -> Path | None:
             account.hits += 1
         else:
             place.mkdir(parents=True, exist_ok=True)
-            _write(path, text)
+            _write(path, text.encode())
             account.misses += 1
             account.reasons[reason] += 1
         if not os.access(place, os.W_OK):                   # Numba writes beside the module
@@ -150,12 +165,12 @@ def _holds(path: Path, text: str) -> bool:
         return False
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     """All of the file or nothing, whoever else writes it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
+            file.write(content)
         os.replace(temporary, path)
     except OSError:
         Path(temporary).unlink(missing_ok=True)

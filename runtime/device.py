@@ -1,6 +1,8 @@
-"""The devices that there are: this machine's CPU."""
+"""Devices: this machine's CPU, and those that XLA runs on, which are named `xla:0`, `xla:1`, `tpu:0`."""
 
 from __future__ import annotations
+
+PLATFORMS = ("cpu", "xla", "tpu")
 
 
 class Device(str):
@@ -10,13 +12,14 @@ class Device(str):
 
     @property
     def platform(self) -> str:
-        return str(self)
+        return str(self).partition(":")[0]
 
     device_kind = platform
 
     @property
     def id(self) -> int:
-        return 0
+        """Its number among those of its platform."""
+        return int(str(self).partition(":")[2] or 0)
 
     @property
     def process_index(self) -> int:
@@ -27,3 +30,11 @@ class Device(str):
 
 
 CPU = Device("cpu")
+
+
+def parse_device(text: str) -> Device:
+    """`cpu`, `xla`, `xla:1`, ... with the number put in.  ValueError for anything else."""
+    platform, colon, number = str(text).partition(":")
+    if platform not in PLATFORMS or (colon and not number.isdecimal()) or (platform == "cpu" and int(number or 0)):
+        raise ValueError(f"there is no device {text!r}: devices are 'cpu', 'xla:0' (the CPU, through XLA) and 'tpu:0'")
+    return CPU if platform == "cpu" else Device(f"{platform}:{int(number or 0)}")

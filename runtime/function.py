@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
@@ -22,8 +22,12 @@ from .fast import fast_path
 from .kernels.guard import Miss
 from .overlap import Raised
 from .specialise import Specialisation, specialise
+from .target import HERE, Target
 from .transpiler.errors import error
 from .transpiler.frontend.trace import Trace
+
+if TYPE_CHECKING:
+    from .xla.specialise import DeviceSpecialisation
 
 making = threading.RLock()      # held while anything is made; Numba compiles one at a time anyway
 MAX_SPECIALISATIONS = 64        # of one function; the one that was not used for longest goes
@@ -58,19 +62,21 @@ def _nothing_yet(*args: Any) -> Any:
 class Function:
     """A transformed function.  `fun` is the user's (or another Function), `kind` the transform's name.
 
-    source: its text, where Python has not kept it.  static: what `jit` was told to know while compiling.
+    source: its text, where Python has not kept it.  static: what `jit` was told to know while compiling.  target: where
+    it runs.
     Errors: TranspileError, with the user's line, for code that cannot be transpiled; what the user's code raises.
     """
 
     def __init__(self, kind: str, fun: Callable[..., Any], args: tuple[Any, ...] = (),
                  kwargs: dict[str, Any] | None = None, *, source: str | None = None,
-                 static: Static = NOTHING_STATIC) -> None:
+                 static: Static = NOTHING_STATIC, target: Target = HERE) -> None:
+        self.target = target
         self.__gradsmith_transformed__ = (kind, fun, args, dict(kwargs or {}))
         functools.update_wrapper(self, fun, updated=())
         self.source_text, self._static = source, static
         self.derive: Callable[[Trace, Described], Trace] | None = None     # makes another function of the traced one
         self._fast: Callable[..., Any] = _nothing_yet
-        self._specialisations: list[Specialisation] = []
+        self._specialisations: list[Any] = []       # all are Specialisations, or all are DeviceSpecialisations
         self._takes_arrays = False          # an Array has come: the fast path is to take such, too
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -124,32 +130,41 @@ class Function:
     def described(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Described:
         """The arguments of a call, taken apart."""
         args, kwargs = self._positional(args, kwargs)
-        return describe(args, kwargs, self.parameters, self._static)
+        return describe(args, kwargs, self.parameters, self._static, exact=self.target.is_xla)
 
-    def specialisation(self, described: Described) -> Specialisation:
+    def specialisation(self, described: Described) -> Specialisation | DeviceSpecialisation:
         """The specialisation for such a call, made if need be."""
         with making:
             for spec in self._specialisations:
                 if spec.serves(described) and spec.fits(described.values):
                     return spec
-            spec = specialise(self, described, name=self.generated_name(), reason=self._reason(described),
-                              source=self.source_text, derive=self.derive)
+            spec = self._specialised(described)
             self._prefer(spec, described.has_arrays)
             return spec
 
-    def _prefer(self, spec: Specialisation, has_arrays: bool) -> None:
+    def _specialised(self, described: Described) -> Specialisation | DeviceSpecialisation:
+        name, reason = self.generated_name(), self._reason(described)
+        if not self.target.is_xla:
+            return specialise(self, described, name=name, reason=reason, source=self.source_text, derive=self.derive)
+        from .xla.specialise import specialise_for
+        return specialise_for(self, described, target=self.target, name=name, reason=reason, source=self.source_text,
+                              derive=self.derive)
+
+    def _prefer(self, spec: Specialisation | DeviceSpecialisation, has_arrays: bool) -> None:
         """Try this one first from now on."""
         with making:
             others = [known for known in self._specialisations if known is not spec]
             self._specialisations = [spec, *others[:MAX_SPECIALISATIONS - 1]]
             self._takes_arrays = self._takes_arrays or has_arrays
-            path = fast_path(spec, self._takes_arrays)
+            path = fast_path(spec, self._takes_arrays) if isinstance(spec, Specialisation) else None
             if path is not None:
                 self._fast = path
 
     def _reason(self, described: Described) -> str:
         if not self._specialisations:
             return "first call"
+        if self.target.is_xla:
+            return "new shapes, types or static values"
         if all(spec.described.key != described.key for spec in self._specialisations):
             return "new argument types or sizes of 0 or 1"
         return "static values or size relations changed"
@@ -183,10 +198,11 @@ class Function:
     # --- for people ----------------------------------------------------------------------------------------------
 
     def source(self, *args: Any, **kwargs: Any) -> str:
-        """The generated source that serves these arguments, which are described as in a call but not used."""
+        """The generated source, or StableHLO text, that serves these arguments, which are described as in a call but
+        not used."""
         return self.specialisation(self.described(args, kwargs)).source
 
-    def lower(self, *args: Any, **kwargs: Any) -> Specialisation:
+    def lower(self, *args: Any, **kwargs: Any) -> Specialisation | DeviceSpecialisation:
         """What these arguments are served by: its `trace` and `func` (the IR before and after lowering), its `source`
         and the `seconds` that each stage took."""
         return self.specialisation(self.described(args, kwargs))

@@ -93,11 +93,7 @@ class Specialisation:
 
     def statics_hold(self, values: Sequence[Any]) -> bool:
         """Run-time leaves that the trace was specialised on must have the same values."""
-        known = self.trace.static_args
-        if not known:
-            return True
-        index = {id(leaf): k for k, leaf in enumerate(self.leaves)}
-        return all(same_value(values[index[id(leaf)]], expected) for leaf, expected in known)
+        return statics_hold(self.trace, self.leaves, values)
 
     def guards_hold(self) -> bool:
         return all(guard.holds() for guard in self.trace.static_guards)
@@ -178,6 +174,14 @@ def run_time(traced: Trace, leaves: Sequence[Leaf], items: Sequence[Any]) -> lis
 def _type_of(value: Any) -> Any:
     """Its Numba type; None where compiled code takes no such value."""
     return typeof(value) if isinstance(value, (np.ndarray, np.generic, float, complex)) else None
+
+
+def statics_hold(traced: Trace, leaves: Sequence[Leaf], values: Sequence[Any]) -> bool:
+    """Whether the leaves that the trace was specialised on have the same values."""
+    if not traced.static_args:
+        return True
+    index = {id(leaf): k for k, leaf in enumerate(leaves)}
+    return all(same_value(values[index[id(leaf)]], expected) for leaf, expected in traced.static_args)
 
 
 def python_kind(x: Any) -> type | None:

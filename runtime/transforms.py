@@ -18,6 +18,7 @@ from . import from_numba  # noqa: F401  (tells Numba what a Function is)
 from .arguments import NOTHING_STATIC, Static
 from .compile import prepare
 from .function import Function, is_itself_alone
+from .target import HERE, Target, parse_target
 from .transpiler.errors import error
 from .transpiler.ops.spelling import as_value, is_value, spelled
 
@@ -26,21 +27,27 @@ Fun = Callable[..., Any]
 
 @functools.lru_cache(maxsize=1024)
 def _shared(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], static: Static,
-            written: str) -> Function:
-    return Function(kind, fun, args, dict(kwargs), static=static)
+            written: str, target: Target) -> Function:
+    return Function(kind, fun, args, dict(kwargs), static=static, target=target)
 
 
 def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static: Static = NOTHING_STATIC,
-             **kwargs: Any) -> Function:
-    """The Function of a kind; the same transform of the same function is one object, with its compilations."""
+             target: Target | None = None, **kwargs: Any) -> Function:
+    """The Function of a kind; the same transform of the same function is one object, with its compilations.
+
+    target: where it runs; without, where `fun` does.
+    """
     prepare()
     if not callable(fun):
         raise error("E104", f"gradsmith.{kind} takes a function, not {_text(fun)}", None, kind=TypeError)
+    if target is None:
+        target = fun.target if isinstance(fun, Function) else HERE
     given = {k: v for k, v in kwargs.items() if v is not None and v is not False}
     options = (tuple(map(_frozen, args)), tuple((k, _frozen(v)) for k, v in given.items()))
     if source is None and is_itself_alone(fun) and _is_hashable(options):
-        return _shared(kind, fun, *options, static, repr(options))       # 1, 1.0 and True are equal, but not the same
-    return Function(kind, fun, args, given, source=source, static=static)
+        written = repr(options)             # 1, 1.0 and True are equal, but not the same
+        return _shared(kind, fun, *options, static, written, target)
+    return Function(kind, fun, args, given, source=source, static=static, target=target)
 
 
 def _is_hashable(x: Any) -> bool:
@@ -71,18 +78,26 @@ def _marked(kind: str) -> Callable[[Fun], Fun]:
 
 @_marked("jit")
 def jit(fun: Fun | None = None, *, static_argnums: int | Sequence[int] | None = None,
-        static_argnames: str | Sequence[str] | None = None, source: str | None = None) -> Any:
+        static_argnames: str | Sequence[str] | None = None, source: str | None = None, target: str | None = None,
+        checked: bool = True, cast: str | None = None) -> Any:
     """Compile a function.  A function with typed parameters is compiled at once, else at its first call.
 
     static_argnums, static_argnames: arguments known while compiling; each new value compiles anew.  What is not a
     number or an array always is, and an int is where a shape or an unrolled loop needs it, so few functions need this.
     source: the function's text, where Python has not kept it.  Usable as `@jit` and `@jit(...)`.
+    target: "cpu"; "xla" or "tpu", for which XLA compiles (docs/tpu.md).  Without it, where `fun` runs if it was
+    compiled itself; what is made of the function (`grad(jit(f, target="xla"))`) runs there, too.
+    checked: what the function raises is raised; False leaves that out on those targets.  cast: "f32", "f16" or "bf16",
+    which all floats become there.
     """
     if fun is None:
-        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, source=source)
-    made = function("jit", fun, source=source, static=_static(fun, static_argnums, static_argnames))
-    from .on_import import compile_if_typed
-    compile_if_typed(made, fun)
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, source=source,
+                                 target=target, checked=checked, cast=cast)
+    where = None if target is None and cast is None else parse_target(target or "cpu", checked, cast)
+    made = function("jit", fun, source=source, static=_static(fun, static_argnums, static_argnames), target=where)
+    if not made.target.is_xla:
+        from .on_import import compile_if_typed
+        compile_if_typed(made, fun)
     return made
 
 

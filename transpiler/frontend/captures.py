@@ -20,7 +20,7 @@ from ..ir.types import Type
 from ..ops.spelling import Weak
 from .guards import Access, Assumptions, Capture, StaticGuard
 from .outside import Outside
-from .stand_ins import numpys_own
+from .stand_ins import is_array, numpys_own
 from .values import LIBRARIES, ArrayRef, Leaf, OuterDict, OuterList, from_numpy
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Captures:
             return self._scalar(value, access, weak=True)
         if isinstance(value, np.generic) and value.dtype.kind in "fc" and dtype_name(value.dtype):
             return self._scalar(value, access, weak=False)
-        if isinstance(value, np.ndarray) and dtype_name(value.dtype):
+        if is_array(value) and dtype_name(value.dtype):
             return self._array(value, access)
         if kind in CONSTANTS or isinstance(value, np.generic):
             self.guard(access, "equal", value)
@@ -101,8 +101,8 @@ class Captures:
             self.guard(access, "is", value)         # one array under two names, which may be bound anew each by itself
             return self._arrays[id(value)]
         if access.key in self.static or (value.ndim == 0 and value.dtype.kind in "bi"):
-            self.guard(access, "array", value.copy())
-            made = from_numpy(value)
+            self.guard(access, "array", np.array(value))
+            made = from_numpy(np.asarray(value))
             if isinstance(made, ArrayRef):
                 made.owner = "captured"
         else:

@@ -17,6 +17,7 @@ import numpy as np
 from ..ir import dims, registry
 from ..ir.build import check, current, is_building, size_value
 from ..ir.types import Type
+from .stand_ins import is_array
 from .values import Leaf
 
 
@@ -121,7 +122,7 @@ class StaticGuard:
             case "equal":
                 return type(value) is type(self.expected) and bool(value == self.expected)
             case "array":
-                return (isinstance(value, np.ndarray) and value.dtype == self.expected.dtype
+                return (is_array(value) and value.dtype == self.expected.dtype
                         and np.array_equal(value, self.expected))
             case "keys":
                 return isinstance(value, dict) and tuple(value) == self.expected

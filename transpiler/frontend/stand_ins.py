@@ -4,6 +4,10 @@
     __gradsmith_traced__    a Python function that does the same and is interpreted in its place
     __gradsmith_refusal__   (what is not supported, what to write instead)
 
+and of an object of its own kinds, by a method of its class:
+
+    __gradsmith_array__     the NumPy array that it stands for
+
 The marks are attributes, so that nothing here imports the run time.
 """
 
@@ -11,6 +15,8 @@ from __future__ import annotations
 
 import types
 from typing import Any
+
+import numpy as np
 
 from ..ops.base import RuleError
 
@@ -33,3 +39,8 @@ def stand_in(callee: Any) -> Any:
         what, instead = marks["__gradsmith_refusal__"]
         raise RuleError(what, code="E202", kind=NotImplementedError, help=instead)
     return marks.get("__gradsmith_traced__", numpys_own(callee))
+
+
+def is_array(value: Any) -> bool:
+    """Whether the value is an array, of NumPy's or one that stands for such."""
+    return isinstance(value, np.ndarray) or hasattr(type(value), "__gradsmith_array__")

@@ -155,6 +155,7 @@ def _python_leaf(node: LeafNode, result: Any) -> Any:
 
 
 def python_object(cls: type, names: Sequence[str], parts: Sequence[Any]) -> Any:
+    """An object of the user's class, without running its `__init__`."""
     made: Any = object.__new__(cls)
     for name, part in zip(names, parts):
         object.__setattr__(made, name, part)       # also into frozen dataclasses

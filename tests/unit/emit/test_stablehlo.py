@@ -454,13 +454,12 @@ def test_the_runner_refuses_with_the_compilers_words():
 @pytest.mark.xla
 def test_executables_are_kept():
     pytest.importorskip("jax")
-    from gradsmith import xla
+    from gradsmith.xla.bindings import device
+    from gradsmith.xla.compiler import compiled
 
     text = emit_stablehlo(specialise(sum_logistic_grad(), {"n": 7}))
-    xla.run(text, np.ones(7))
-    kept = xla._executables[text, True]
-    xla.run(text, np.zeros(7))
-    assert xla._executables[text, True] is kept
+    place = device("xla", 0)
+    assert compiled(text, (place,)) is compiled(text, (place,))
 
 
 def test_a_missing_jaxlib_says_what_to_install():

@@ -1,0 +1,144 @@
+"""A func compiled by XLA for one device, and how it is run.
+
+    func ─► StableHLO text ─► executable ─► buffers in, buffers out, before they are computed
+
+Params that the func writes to give their memory to the results that hold what they are afterwards.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..device_array import DeviceArray, Outcome
+from ..log import logger
+from ..raising import users_exception
+from ..target import Target
+from ..transpiler import pipeline
+from ..transpiler.emit.hlo_blocks import Failure
+from ..transpiler.emit.stablehlo import Emitted, emit_module
+from ..transpiler.errors import RuleError, error, placed
+from ..transpiler.frontend.texts import Raised
+from ..transpiler.ir.library import Program, main_of
+from .bindings import XlaError, bindings
+from .compiler import Build, compiled
+from .transfer import place_of, upload
+
+WIDE_FLOATS = frozenset({"float64", "complex128"})
+
+
+class DeviceProgram:
+    """func: all of its sizes are numbers.  raises: what the program raises, by the text that a check gives for it.
+
+    text: the module.  failures: what its error flag says.  seconds: what each stage took.
+    TranspileError: an operation that StableHLO lacks, with the user's line; float64 on a machine without.
+    """
+
+    def __init__(self, func: Program, target: Target, *, name: str, reason: str,
+                 raises: Mapping[str, Raised] | None = None) -> None:
+        self.target, self.name, self.reason, self.raises = target, name, reason, dict(raises or {})
+        self.seconds: dict[str, float] = {}
+        self.place = place_of(target.device)
+        start = perf_counter()
+        self.whole = pipeline.run(func, stop="dead")
+        self.func = main_of(self.whole)
+        self.seconds["pipeline"] = perf_counter() - start
+        start = perf_counter()
+        self.written = tuple(self.func.params.index(p) for p in self.func.effects)
+        _require_floats(self.func.params, target)
+        emitted = self._emitted(target.checked)
+        if target.checked and not emitted.failures:
+            emitted = self._emitted(False)
+        self.text, self.failures = emitted.text, emitted.failures
+        self.seconds["emit"] = perf_counter() - start
+
+    def _emitted(self, checked: bool) -> Emitted:
+        returned = len(self.func.returned)
+        try:
+            return emit_module(self.whole, checked=checked,
+                               aliased={p: returned + k for k, p in enumerate(self.written)})
+        except RuleError as problem:
+            raise problem.at(None) from None
+
+    @cached_property
+    def executable(self) -> Any:
+        """XlaError: the compiler refuses the module."""
+        start = perf_counter()
+        found = compiled(self.text, (place_of(self.target.device),), Build(stored=True))
+        self.seconds["compile"] = perf_counter() - start
+        logger.info("compiled %s(%s) for %s in %.0f ms: %s", self.name,
+                    ", ".join(f"{p.name}: {p.type}" for p in self.func.params), self.target.device,
+                    1000 * sum(self.seconds.values()), self.reason)
+        return found
+
+    def called(self, flat: Sequence[Any], copied: Collection[int] = ()) -> tuple[list[Any], tuple[Outcome, ...]]:
+        """(buffers of the results, what may still turn out to have failed), for arrays, numbers and DeviceArrays.
+
+        copied: arguments of which the program gets a copy.  A program that writes to arguments and may fail is waited
+        for.
+        """
+        outcomes = {o: None for v in flat if isinstance(v, DeviceArray) for o in v.unsettled()}
+        at_once = bool(self.written and self.failures)
+        given_away = self.written if not at_once else ()
+        buffers = [self._buffer(k, v, k in given_away, k in copied or (k in self.written and at_once))
+                   for k, v in enumerate(flat)]
+        results, outcome = self.run(buffers)
+        if outcome is not None:
+            outcomes[outcome] = None
+        if at_once:
+            for known in outcomes:
+                known.require()
+        return results, () if at_once else tuple(outcomes)
+
+    def _buffer(self, k: int, value: Any, given_away: bool, copied: bool) -> Any:
+        """The k-th argument on the device, which is nobody else's where it is given away."""
+        if type(value) is not DeviceArray:
+            return upload(np.asarray(value, self.func.params[k].type.numpy), self.place)
+        if value.device != self.target.device:
+            return upload(np.asarray(value), self.place)
+        buffer = value.buffer(lambda x: upload(x, self.place))
+        return upload(buffer, self.place) if copied or (given_away and value.is_shared) else buffer
+
+    def run(self, buffers: Sequence[Any]) -> tuple[list[Any], Outcome | None]:
+        """(results, what became of it); none where nothing can fail.  Buffers of params that the func writes to are
+        given away."""
+        try:
+            results = list(self.executable.execute(list(buffers)))
+        except bindings().refusals as refused:
+            raise XlaError(str(refused)) from None
+        if not self.failures:
+            return results, None
+        flag = results.pop()
+        return results, Outcome(flag, _explainer(self.failures, self.raises))
+
+
+def _require_floats(params: Sequence[Any], target: Target) -> None:
+    if target.device.platform != "tpu" or target.cast is not None:
+        return
+    wide = next((p for p in params if p.type.dtype in WIDE_FLOATS), None)
+    if wide is not None:
+        raise error("E207", f"a TPU has no {wide.type.dtype}, and {wide.name} is {wide.type}", None,
+                    kind=NotImplementedError, help='let all floats become float32: jit(f, target="tpu", cast="f32")')
+
+
+def _explainer(failures: Sequence[Failure], raises: Mapping[str, Raised]) -> Callable[[Any], BaseException | None]:
+    """From a flag to the exception that the program raises."""
+
+    def explain(flag: Any) -> BaseException | None:
+        code = int(flag)
+        return exception_of(failures[code - 1], raises) if code else None
+
+    return explain
+
+
+def exception_of(failure: Failure, raises: Mapping[str, Raised]) -> BaseException:
+    """The exception of a failed check.  Values that its text would hold are not brought back: "..." is in their
+    places."""
+    plain: BaseException = getattr(builtins, failure.kind)(placed(failure.message, failure.loc))
+    wanted = users_exception(plain, raises) if isinstance(plain, Exception) else None
+    return plain if wanted is None else wanted
