@@ -76,9 +76,14 @@ def _mapped(function: Any, x: Any) -> Any:
 @spelled(device_put)
 def _put(x: Any, device: Any = None) -> Any:
     """Compiled code is where it is."""
-    if device is not None and device != CPU:
-        raise RuleError(f"there is no device {device!r} here, only {str(CPU)!r}", code="E208", kind=ValueError)
-    return x
+    if device is None or device == CPU:
+        return x
+    try:
+        where = parse_device(device)
+    except ValueError as problem:
+        raise RuleError(str(problem), code="E208", kind=ValueError) from None
+    raise RuleError(f"compiled code runs on one device and cannot move arrays to {str(where)!r}", code="E208",
+                    kind=ValueError, help=f"move them before the call, or compile with target={where.platform!r}")
 
 
 @spelled(device_get, block_until_ready)

@@ -239,8 +239,10 @@ def test_device_put_copies():
 def test_other_devices_are_refused():
     with pytest.raises(ValueError, match="no device 'gpu'"):
         device_put(np.ones(3), "gpu")
-    with pytest.raises(ValueError, match="no device 'tpu'"):
-        gradsmith.devices("tpu")
+    with pytest.raises(ValueError, match="no device 'rocm'"):
+        gradsmith.devices("rocm")
+    with pytest.raises(ValueError, match="cannot move arrays to 'xla:0'"):
+        jit(lambda x: device_put(x, "xla"))(np.ones(3))
     with pytest.raises(ValueError, match="no device 'gpu'"):
         jit(lambda x: device_put(x, "gpu"))(np.ones(3))
     np.testing.assert_array_equal(jit(lambda x: device_put(x) * 2)(np.ones(3)), [2, 2, 2])
