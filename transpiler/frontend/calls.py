@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import error
 from ..ops.base import RuleError
 from ..ops.spelling import find_spelling
+from .compiled_calls import call_elementwise, elementwise_function, python_function, refuse_compiled
 from .environment import MISSING, Frame, scope_of
 from .guards import Access
 from .purity import is_constant, is_foreign, is_standard, is_standard_class, may_run, refuse_effects
@@ -89,6 +90,10 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
         return call_value(it, callee.__func__, (callee.__self__, *args), kwargs)
     if isinstance(callee, functools.partial):
         return _call_partial(it, callee, args, kwargs)
+    on_elements = elementwise_function(callee)
+    if on_elements is not None:
+        return call_elementwise(it, callee, on_elements, args, kwargs)
+    refuse_compiled(callee)
     if isinstance(callee, type) and callee.__module__ != "itertools":
         return construct(it, callee, args, kwargs)
     inner = _inner_function(callee)
@@ -119,8 +124,7 @@ def _inner_function(callee: Any) -> Any | None:
     """What a cache or a compiler wraps: it computes the same as its Python function."""
     if isinstance(callee, functools._lru_cache_wrapper):
         return callee.__wrapped__
-    inner = getattr(callee, "py_func", None)
-    return inner if isinstance(inner, types.FunctionType) else None
+    return python_function(callee)
 
 
 def _is_library(function: types.FunctionType) -> bool:

@@ -56,9 +56,12 @@ def find_builtin(callee: Any) -> Callable[..., Any] | None:
         found = TABLE.get(callee)
     except TypeError:
         return None
-    if found is None and getattr(callee, "__name__", "") == "prange" and callee.__module__.startswith("numba"):
-        return TABLE[range]
-    return found
+    return NUMBA.get(callee.__name__) if found is None and _is_numbas(callee) else found
+
+
+def _is_numbas(callee: Any) -> bool:
+    """Whether it is a function or class of Numba's, which need not be imported here."""
+    return (getattr(callee, "__module__", None) or "").startswith("numba") and hasattr(callee, "__name__")
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -393,3 +396,7 @@ def _refused(it: Interpreter, value: Any) -> Any:
 @means(property, staticmethod, classmethod)
 def _in_class(it: Interpreter, *args: Any) -> Any:
     raise RuleError("properties and methods are made in classes only", code="E110", kind=NotImplementedError)
+
+
+# Of Numba's, by name.
+NUMBA = {"prange": TABLE[range], "literal_unroll": TABLE[tuple], "List": TABLE[list]}

@@ -112,3 +112,15 @@ def nan_to_num(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     """np.nan_to_num with copy=False."""
     x[...] = np.nan_to_num(x, True, nan, posinf, neginf)
     return x
+
+
+def on_every_element(mapped: Any, function: Any, dtypes: Any, *args: Any) -> Any:
+    """A function of numbers on arrays, broadcast; `mapped` is it on vectors.  dtypes: of each argument and the result,
+    or None."""
+    given = [np.asarray(x) if dtype is None else np.asarray(x).astype(dtype) for x, dtype in zip(args, dtypes)]
+    arrays = np.broadcast_arrays(*given)
+    if arrays[0].ndim == 0:
+        result = np.asarray(function(*[x[()] for x in arrays]))[()]
+    else:
+        result = np.reshape(mapped(*[np.ravel(x) for x in arrays]), arrays[0].shape)
+    return result if dtypes[-1] is None else result.astype(dtypes[-1])
