@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from .generate import Request
+    from .generate import HloOptions, Request
     from .target import Target
 
+KINDS = ("python", "stablehlo", "tpu")
 TARGET = typer.Argument(metavar="TARGET", help="FILE.py:FUNC or package.module:FUNC.  Without it, everything that "
                                                  "[tool.gradsmith] in the nearest pyproject.toml lists.",
                         show_default=False)
@@ -27,6 +28,12 @@ STATIC = typer.Option("--static", metavar="NAME=VALUE", show_default=False, help
     "Arguments to fix, as in \"n=3, mode='fast'\"; the signature leaves them out."))
 IN_AXES = typer.Option("--in-axes", metavar="AXES", show_default=False, help='in_axes of vmap, as in "None, 0".')
 OUT_AXES = typer.Option("--out-axes", metavar="AXES", show_default=False, help="out_axes of vmap.")
+KIND = typer.Option("--target", metavar="KIND", help=(
+    "python; stablehlo: one module for XLA, at the sizes of the signature; tpu: the same, compiled by the TPU compiler "
+    "(libtpu) to see that it is taken."))
+CAST = typer.Option("--cast", metavar="TYPE", show_default=False,
+                    help="What all floats become, for StableHLO: f32, f16 or bf16.")
+CHECKED = typer.Option("--checked", help="StableHLO with an error flag as its last result: 0, or which check failed.")
 ARGNUMS = typer.Option("--argnums", metavar="NUMBERS", show_default=False,
                        help='Arguments to differentiate, as in "0" or "0, 1".')
 
@@ -46,12 +53,16 @@ def command(
     in_axes: Annotated[str | None, IN_AXES] = None,
     out_axes: Annotated[str | None, OUT_AXES] = None,
     argnums: Annotated[str | None, ARGNUMS] = None,
+    kind: Annotated[str, KIND] = "python",
+    cast: Annotated[str | None, CAST] = None,
+    checked: Annotated[bool, CHECKED] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; status 1 if a file is out of date.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build and write what has not changed, too.")] = False,
 ) -> None:
     """Write a module with the derivative (or batched version) of a function.
 
-    OUT.py defines FUNC_TRANSFORM, such as loss_grad.  It is plain Python for NumPy and Numba.
+    OUT.py defines FUNC_TRANSFORM, such as loss_grad.  It is plain Python for NumPy and Numba.  With --target stablehlo,
+    OUT.mlir has the public function main.
     """
     from gradsmith.transpiler.errors import error
     if target is None:
@@ -66,8 +77,12 @@ def command(
     from .generate import generate
     from .target import opened
     with opened(target) as found:
-        text = generate(request_of(found, chain, sig, static=static, name=name, standalone=standalone,
-                                   parallel=parallel))
+        request = request_of(found, chain, sig, static=static, name=name, standalone=standalone, parallel=parallel,
+                             hlo=hlo_options(kind, checked=checked, cast=cast))
+        text = generate(request)
+    if kind == "tpu":
+        from .hlo import show_costs
+        show_costs(text)
     if output is None or output == "-":
         sys.stdout.write(text)
         return
@@ -106,13 +121,37 @@ def chain_of(transform: str, *, in_axes: str | None = None, out_axes: str | None
     return tuple(chain)
 
 
+def hlo_options(kind: str, *, checked: bool = False, cast: str | None = None) -> HloOptions | None:
+    """What `--target` and its options ask for; None for Python.  TranspileError (E504) for what there is not."""
+    from gradsmith.target import CASTS
+    from gradsmith.transpiler.errors import did_you_mean, error
+
+    from .generate import HloOptions
+    if kind not in KINDS:
+        raise error("E504", f"--target {kind}: there is no such target",
+                    help=did_you_mean(kind, KINDS) or f"targets are {', '.join(KINDS)}")
+    if cast is not None and cast not in CASTS:
+        raise error("E504", f"--cast {cast}: floats cannot become that",
+                    help=did_you_mean(cast, CASTS) or f"they can become {', '.join(CASTS)}")
+    if kind != "python":
+        return HloOptions(kind, checked, cast)
+    given = "--cast" if cast is not None else "--checked" if checked else None
+    if given is not None:
+        raise error("E504", f"{given} is for StableHLO", help="add --target stablehlo")
+    return None
+
+
 def request_of(target: Target, chain: Any, signature: str | None, *, static: str | None = None,
-               name: str | None = None, standalone: bool = False, parallel: bool = False) -> Request:
+               name: str | None = None, standalone: bool = False, parallel: bool = False,
+               hlo: HloOptions | None = None) -> Request:
     """The request for an opened target."""
     from .generate import request_for
     from .transform import parse_statics
+    if hlo is not None and (standalone or parallel):
+        from gradsmith.transpiler.errors import error
+        raise error("E504", f"--{'standalone' if standalone else 'parallel'} is for Python, not for StableHLO")
     return request_for(target.function, target.shown, chain, signature, name=name, standalone=standalone,
-                       parallel=parallel, statics=parse_statics(static) if static else None)
+                       parallel=parallel, statics=parse_statics(static) if static else None, hlo=hlo)
 
 
 def write(path: Path, text: str, *, force: bool = False) -> bool:

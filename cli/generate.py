@@ -36,8 +36,18 @@ OURS = str(Path(__file__).parent)       # what is traced there is no line of the
 
 
 @dataclass(frozen=True)
+class HloOptions:
+    """machine: "stablehlo" for any, or "tpu".  checked: an error flag is the last result.  cast: what floats become."""
+
+    machine: str = "stablehlo"
+    checked: bool = False
+    cast: str | None = None
+
+
+@dataclass(frozen=True)
 class Request:
-    """What to generate.  shown: the target as the header names it.  name: of the generated function."""
+    """What to generate.  shown: the target as the header names it.  name: of the generated function.  hlo: for
+    StableHLO instead of Python."""
 
     function: Callable[..., Any]
     shown: str
@@ -47,6 +57,7 @@ class Request:
     standalone: bool = False
     parallel: bool = False
     statics: Mapping[str, Any] = field(default_factory=dict)
+    hlo: HloOptions | None = None
 
     @property
     def command(self) -> str:
@@ -132,6 +143,9 @@ def without_places_in(block: Block, folder: str) -> Block:
 
 def generate(request: Request) -> str:
     """The module's text.  TranspileError for code that cannot be transpiled or written."""
+    if request.hlo is not None:
+        from .hlo import stablehlo_text
+        return stablehlo_text(request)
     return composed(request).text
 
 
@@ -274,7 +288,7 @@ def _quoted(text: str) -> str:
 
 def request_for(function: Callable[..., Any], shown: str, chain: Chain, signature: str | None, *,
                 name: str | None = None, standalone: bool = False, parallel: bool = False,
-                statics: Mapping[str, Any] | None = None) -> Request:
+                statics: Mapping[str, Any] | None = None, hlo: HloOptions | None = None) -> Request:
     """A request under the usual name, FUNC_TRANSFORM.  TranspileError (E501 to E504) for what does not fit."""
     stem = shown.rpartition(":")[2].rpartition(".")[2]
     chosen = name or generated_name(stem, chain)
@@ -284,4 +298,4 @@ def request_for(function: Callable[..., Any], shown: str, chain: Chain, signatur
         raise _taken(chosen)
     bound = with_static(function, statics, stem) if statics else function
     specs = specs_for(bound, signature, chain, stem, original=function)
-    return Request(bound, shown, chain, specs, chosen, standalone, parallel, dict(statics or {}))
+    return Request(bound, shown, chain, specs, chosen, standalone, parallel, dict(statics or {}), hlo)

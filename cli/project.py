@@ -13,6 +13,7 @@
     static      as for `--static`: "n=3"
     name        of the generated function, instead of FUNC_TRANSFORM
     standalone, parallel    true or false
+    target      as for `--target`: "stablehlo"; with `cast` and `checked` as the options
 
 An output is made again when a file that its function was imported from, its entry, gradsmith or the output itself has
 changed since.  What is known of that is kept in the cache folder.
@@ -34,11 +35,11 @@ import typer
 
 from gradsmith.transpiler.errors import Location, Problem, SourceText, TranspileError, did_you_mean, error
 
-from .build import chain_of, current, request_of, write
+from .build import chain_of, current, hlo_options, request_of, write
 from .console import console, is_terminal, note, report
 
 _TYPES: dict[str, type] = {"function": str, "output": str, "transform": str, "sig": str, "static": str, "name": str,
-                           "standalone": bool, "parallel": bool}
+                           "standalone": bool, "parallel": bool, "target": str, "cast": str, "checked": bool}
 _REQUIRED = ("function", "output")
 
 
@@ -95,7 +96,7 @@ def _told_of_a_table(problem: Problem) -> Problem:
     """The problem with keys of an entry in place of the options of the command line."""
     if problem.help is None:
         return problem
-    return replace(problem, help=re.sub(r"--(sig|static|name|transform) (?=[\"'])", r"\1 = ", problem.help))
+    return replace(problem, help=re.sub(r"--(sig|static|name|transform|cast|target) (?=[\"'])", r"\1 = ", problem.help))
 
 
 def _progress(entries: tuple[Mapping[str, Any], ...]) -> Iterator[Mapping[str, Any]]:
@@ -120,7 +121,9 @@ def _generated(project: Project, entry: Mapping[str, Any]) -> tuple[str, tuple[P
     with opened(entry["function"], base=project.folder) as target:
         chain = chain_of(entry.get("transform", "grad"))
         request = request_of(target, chain, entry.get("sig"), static=entry.get("static"), name=entry.get("name"),
-                             standalone=entry.get("standalone", False), parallel=entry.get("parallel", False))
+                             standalone=entry.get("standalone", False), parallel=entry.get("parallel", False),
+                             hlo=hlo_options(entry.get("target", "python"), checked=entry.get("checked", False),
+                                             cast=entry.get("cast")))
         return generate(request), target.files
 
 

@@ -150,6 +150,12 @@ def lowered(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
     """Trace `fun` at these arguments and write it."""
     parameters = list(getattr(fun, "parameters", ())) or _parameters(fun)
     given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC))
+    return lowered_at(fun, given, options, source)
+
+
+@deep_stack()
+def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, source: str | None = None) -> Lowered:
+    """The same, at arguments that are taken apart."""
     traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
     func = _sized(traced)
     func = pipeline.run(func, stop="dead")
