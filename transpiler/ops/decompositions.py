@@ -21,12 +21,11 @@ from ..ir.build import const
 from ..ir.dims import minimum, product
 from ..ir.nodes import Value
 from ..ir.types import Type
-from .base import Sample, grid, sample, unsupported
+from . import jacobi_stablehlo
+from .base import Sample, grid, sample
 from .families import RuleError, register
 from .linalg import total
 from .matrices import MatrixOp, check_square, matmul, matrix_transpose, outer, triangle
-
-NO_STABLEHLO = "StableHLO has no singular or eigenvalue decomposition, and XLA's are custom calls that differ by target"
 
 
 class Decomposition(MatrixOp):
@@ -204,7 +203,6 @@ class Eigh(Decomposition):
     triangle is read and has a derivative: the lower or the upper."""
 
     name, routine, result_count = "eigh", "eigh", 2
-    stablehlo = unsupported(NO_STABLEHLO)
 
     def infer(self, a: Type, *, lower: bool) -> tuple[Type, Type]:
         check_square(self.name, a)
@@ -212,6 +210,9 @@ class Eigh(Decomposition):
 
     def reference(self, a: Any, *, lower: bool) -> Any:
         return tuple(np.linalg.eigh(a, "L" if lower else "U"))
+
+    def stablehlo(self, h: Any, a: Any, *, lower: bool) -> tuple[Any, ...]:
+        return jacobi_stablehlo.eigh(h, a, lower)
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
             lower: bool = True, **params: Any) -> tuple[Value, Value]:
@@ -266,7 +267,6 @@ class Eigvalsh(Decomposition):
     """
 
     name, routine = "eigvalsh", "eigvalsh"
-    stablehlo = unsupported(NO_STABLEHLO)
 
     def infer(self, a: Type, *, lower: bool) -> Type:
         check_square(self.name, a)
@@ -274,6 +274,9 @@ class Eigvalsh(Decomposition):
 
     def reference(self, a: Any, *, lower: bool) -> Any:
         return np.linalg.eigvalsh(a, "L" if lower else "U")
+
+    def stablehlo(self, h: Any, a: Any, *, lower: bool) -> Any:
+        return jacobi_stablehlo.eigh(h, a, lower, vectors=False)[0]
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value,
             lower: bool = True, **params: Any) -> Value:
@@ -311,7 +314,6 @@ class Svd(Decomposition):
     """u (..., m, k), s (..., k), falling, and vt (..., k, n) with k = min(m, n): a = u @ diag(s) @ vt."""
 
     name, routine, result_count = "svd", "svd", 3
-    stablehlo = unsupported(NO_STABLEHLO)
 
     def infer(self, a: Type) -> tuple[Type, Type, Type]:
         check_matrix(self.name, a)
@@ -321,6 +323,9 @@ class Svd(Decomposition):
 
     def reference(self, a: Any) -> Any:
         return tuple(np.linalg.svd(a, full_matrices=False))
+
+    def stablehlo(self, h: Any, a: Any) -> tuple[Any, ...]:
+        return jacobi_stablehlo.svd(h, a)
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
             **params: Any) -> tuple[Value, Value, Value]:
@@ -408,7 +413,6 @@ class SingularValues(Decomposition):
     """The singular values (..., min(m, n)) alone, falling: what is left of svd where nobody reads the vectors."""
 
     name, routine = "singular_values", "singular_values"
-    stablehlo = unsupported(NO_STABLEHLO)
 
     def infer(self, a: Type) -> Type:
         check_matrix(self.name, a)
@@ -416,6 +420,9 @@ class SingularValues(Decomposition):
 
     def reference(self, a: Any) -> Any:
         return np.linalg.svd(a, compute_uv=False)
+
+    def stablehlo(self, h: Any, a: Any) -> Any:
+        return jacobi_stablehlo.svd(h, a, vectors=False)[0]
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Value:
         (t,), (a,) = tangents, args

@@ -18,8 +18,9 @@ from ..ir.dims import minimum
 from ..ir.index import Span
 from ..ir.nodes import Value
 from ..ir.types import Type
-from .base import Sample, grid, sample, unsupported
-from .decompositions import NO_STABLEHLO, Decomposition, antisymmetric, check_matrix, is_empty, rest
+from . import householder_stablehlo, jacobi_stablehlo
+from .base import Sample, grid, sample
+from .decompositions import Decomposition, antisymmetric, check_matrix, is_empty, rest
 from .families import register
 from .linalg import total
 from .matrices import matmul, matrix_transpose, outer, triangle
@@ -38,7 +39,6 @@ class Qr(Decomposition):
 
     name, routine, result_count = "qr", "qr", 2
     raises = None
-    stablehlo = unsupported("StableHLO has no QR factorisation, and XLA's is a custom call that differs by target")
 
     def infer(self, a: Type) -> tuple[Type, Type]:
         check_matrix(self.name, a)
@@ -48,6 +48,9 @@ class Qr(Decomposition):
 
     def reference(self, a: Any) -> Any:
         return tuple(np.linalg.qr(a))
+
+    def stablehlo(self, h: Any, a: Any) -> tuple[Any, Any]:
+        return householder_stablehlo.qr(h, a)
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Sequence[Value],
             **params: Any) -> tuple[Value, Value]:
@@ -106,7 +109,6 @@ class Pinv(Decomposition):
     """
 
     name, routine = "pinv", "pinv"
-    stablehlo = unsupported(NO_STABLEHLO)
 
     def infer(self, a: Type, *, cutoff: float) -> Type:
         check_matrix(self.name, a)
@@ -114,6 +116,9 @@ class Pinv(Decomposition):
 
     def reference(self, a: Any, *, cutoff: float) -> Any:
         return np.linalg.pinv(a, cutoff)
+
+    def stablehlo(self, h: Any, a: Any, *, cutoff: float) -> Any:
+        return jacobi_stablehlo.pinv(h, a, cutoff)
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Value:
         """-P t P + (I - P a) t.T P.T P + P P.T t.T (I - a P)."""
