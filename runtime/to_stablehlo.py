@@ -23,6 +23,7 @@ from .arguments import DTYPES, NOTHING_STATIC, Static, _Maker
 from .array import captured
 from .transpiler import pipeline
 from .transpiler.emit.hlo_blocks import Failure
+from .transpiler.emit.hlo_cast import half_of, in_single_precision, shorter
 from .transpiler.emit.hlo_sizes import specialise
 from .transpiler.emit.stablehlo import emit_module
 from .transpiler.errors import RuleError, error
@@ -65,6 +66,7 @@ class Options:
     name: str = "main"
 
     def __post_init__(self) -> None:
+        half_of(self.cast)
         if self.captures not in ("constants", "parameters"):
             raise ValueError(f'captures is "constants" or "parameters", not {self.captures!r}')
 
@@ -104,7 +106,7 @@ class Lowered:
                 raise ValueError(f"{name} was given as a shape and dtype, without elements")
         if self.options.captures == "parameters":
             found += [captured(capture.get()) for capture in self.trace.captures]
-        return [np.asarray(v, p.type.dtype) for v, p in zip(found, self.func.params, strict=True)]
+        return [np.asarray(v, p.type.dtype) for v, p in zip(found, self.func.params)]
 
     def rebuilt(self, results: Sequence[Any]) -> Any:
         """The user's own result from the results of @main."""
@@ -149,7 +151,7 @@ def lowered(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
             source: str | None = None) -> Lowered:
     """Trace `fun` at these arguments and write it."""
     parameters = list(getattr(fun, "parameters", ())) or _parameters(fun)
-    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC))
+    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC), options.cast)
     return lowered_at(fun, given, options, source)
 
 
@@ -158,6 +160,8 @@ def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, sour
     """The same, at arguments that are taken apart."""
     traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
     func = _sized(traced)
+    if options.cast is not None:
+        func = in_single_precision(func)
     func = pipeline.run(func, stop="dead")
     return written(traced, func, given, options)
 
@@ -175,7 +179,8 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
     results = (*_labels(traced.out_tree, "result"), *(f"{p.name} (written)" for p in main.effects))
     try:
         made = emit_module(func, name=options.name, locations=options.locations, checked=options.checked,
-                           constants=constants, arguments=labels, results=results, max_trips=options.max_trips)
+                           constants=constants, arguments=labels, results=results, max_trips=options.max_trips,
+                           half=half_of(options.cast))
     except RuleError as problem:
         raise problem.at(None) from None
     return Lowered(made.text, tuple(labels), results, made.failures, main, traced, options, tuple(given.leaves),
@@ -199,10 +204,11 @@ class Arguments:
 
 
 def described(args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = (),
-              static: Static = NOTHING_STATIC) -> Arguments:
-    """The arguments taken apart, with every size a number.  TranspileError: a size or a dtype that is not known."""
+              static: Static = NOTHING_STATIC, cast: str | None = None) -> Arguments:
+    """The arguments taken apart, with every size a number.  cast: floats of theirs are in single precision already.
+    TranspileError: a size or a dtype that is not known."""
     names = [*parameters[:len(args)], *(f"argument {k}" for k in range(len(parameters), len(args)))]
-    maker = _Sized()
+    maker = _Sized(cast)
     made = tuple(maker.static(a, n) if static.has(k, n, len(args)) else maker.visit(a, n)
                  for k, (a, n) in enumerate(zip(args, names, strict=True)))
     more = {n: maker.static(a, n) if n in static.names else maker.visit(a, n) for n, a in kwargs.items()}
@@ -212,9 +218,10 @@ def described(args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequen
 class _Sized(_Maker):
     """Makes leaves whose sizes are numbers, also of specs."""
 
-    def __init__(self) -> None:
+    def __init__(self, cast: str | None = None) -> None:
         super().__init__()
         self.names: list[str] = []
+        self.cast = cast
 
     def visit(self, x: Any, name: str) -> Any:
         if isinstance(x, str) and looks_like_array_spec(x):
@@ -223,6 +230,8 @@ class _Sized(_Maker):
             return self._spec(x, name)
         if not isinstance(x, (np.ndarray, np.generic, type)) and hasattr(x, "shape") and hasattr(x, "dtype"):
             return self._spec(ShapeDtypeStruct(tuple(x.shape), np.dtype(x.dtype)), name)
+        if self.cast is not None and isinstance(x, (np.ndarray, np.generic)):
+            x = x.astype(shorter(x.dtype.name)) if x.dtype.name != shorter(x.dtype.name) else x
         mark = len(self.leaves)
         made = super().visit(x, name)
         if len(self.leaves) == mark + 1 and made is self.leaves[mark]:
@@ -240,12 +249,15 @@ class _Sized(_Maker):
             if not isinstance(dim, int):
                 raise error("E207", f"StableHLO needs every size as a number, and {name} is {spec}", None,
                             help=f"give a number for {'`:`' if dim is None else f'`{dim}`'} in the type of `{name}`")
-        if spec.dtype not in DTYPES:
+        dtype = shorter(spec.dtype) if self.cast is not None else spec.dtype
+        if dtype in ("float16", "bfloat16") and half_of(self.cast) == dtype:
+            dtype = "float32"
+        if dtype not in DTYPES:
             raise error("E307", f"{name} has dtype {spec.dtype}, which is not supported", None, kind=TypeError,
-                        help='write f32, and give stablehlo cast="f16" or cast="bf16", which all floats become'
+                        help='give cast="f16" or cast="bf16" to stablehlo: all floats are of that type then'
                         if spec.dtype in ("float16", "bfloat16") else None)
         self.names.append(name)
-        return self._leaf(Leaf(Type(spec.dtype, tuple(shape)), False, None, layout="C" if shape else None), None, ())
+        return self._leaf(Leaf(Type(dtype, tuple(shape)), False, None, layout="C" if shape else None), None, ())
 
 
 def _parameters(fun: Callable[..., Any]) -> list[str]:

@@ -15,7 +15,7 @@ from ..errors import RuleError
 from ..ir.types import BOOL, Type
 from .hlo_indexing import Indexing
 from .hlo_text import HloValue, Instruction, Region
-from .hlo_types import dense, dense_array, function_type, kind_of, tensor
+from .hlo_types import dense, dense_array, function_type, half, kind_of, tensor
 
 
 class Printer(Indexing):
@@ -60,6 +60,9 @@ class Printer(Indexing):
         """`stablehlo.NAME` (or `chlo.NAME`) on the operands.  type: the result's, that of the first operand if left
         out.  attrs: text after the operands."""
         result = type or operands[0].type
+        if name == "bitcast_convert" and half.get() is not None:
+            raise RuleError(f"what is read from the bits of a number has no form in {half.get()}", code="E207",
+                            kind=NotImplementedError, help='cast to "f32"')
         dialect, _, bare = name.rpartition(".")
         dialect = dialect or "stablehlo"
         types = [o.type for o in operands]

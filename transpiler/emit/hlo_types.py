@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +34,30 @@ LISTED = 64                 # elements of an array; more of them are written as 
 COMPLEX_PARTS = {"complex64": "float32", "complex128": "float64"}
 
 
+# What float32 is written as: a module in half precision is one in single precision with other names of types.
+half: ContextVar[str | None] = ContextVar("half", default=None)
+
+
+@contextmanager
+def in_half_precision(dtype: str | None) -> Iterator[None]:
+    """float32 is written as `dtype` ("float16" or "bfloat16") inside; None: as it is."""
+    token = half.set(dtype)
+    try:
+        yield
+    finally:
+        half.reset(token)
+
+
+def _written(dtype: str) -> str:
+    shorter = half.get()
+    if shorter is None:
+        return dtype
+    if dtype in COMPLEX_PARTS:
+        raise RuleError(f"complex numbers have no parts of {shorter}", code="E207", kind=NotImplementedError,
+                        help='cast to "f32"')
+    return shorter if dtype == "float32" else dtype
+
+
 def kind_of(dtype: str) -> str:
     """NumPy's kind letter, also for bfloat16, which NumPy lacks."""
     return "f" if dtype == "bfloat16" else np.dtype(dtype).kind
@@ -39,7 +66,7 @@ def kind_of(dtype: str) -> str:
 def element(dtype: str) -> str:
     """MLIR's name of a dtype."""
     try:
-        return ELEMENTS[dtype]
+        return ELEMENTS[_written(dtype)]
     except KeyError:
         raise RuleError(f"StableHLO has no element type for {dtype}", code="E207", kind=NotImplementedError) from None
 
@@ -74,7 +101,7 @@ def dense_array(values: Any, type: Type) -> str:
     if all(one.tobytes() == flat[0].tobytes() for one in flat[1:]):
         return dense(flat[0], type.dtype)
     if flat.size > LISTED and type.dtype != "bool":
-        return f'dense<"0x{array.astype(array.dtype.newbyteorder("<")).tobytes().hex().upper()}">'
+        return f'dense<"0x{_bytes(array).hex().upper()}">'
 
     def nested(part: Any) -> str:
         return number(part, type.dtype) if not part.shape else f"[{', '.join(map(nested, part))}]"
@@ -82,8 +109,20 @@ def dense_array(values: Any, type: Type) -> str:
     return f"dense<{nested(array)}>"
 
 
+def _bytes(array: Any) -> bytes:
+    dtype = _written(array.dtype.name)
+    if dtype == "bfloat16":
+        array = np.array([_bfloat16_bits(v) for v in array.ravel()], "uint16")
+    elif dtype != array.dtype.name:
+        with np.errstate(over="ignore"):
+            array = array.astype(dtype)
+    found: bytes = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    return found
+
+
 def number(value: Any, dtype: str) -> str:
     """A literal that reads back as exactly `value` rounded to the dtype."""
+    dtype = _written(dtype)
     kind = kind_of(dtype)
     if kind == "b":
         return "true" if value else "false"

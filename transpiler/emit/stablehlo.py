@@ -17,14 +17,14 @@ from typing import Any
 
 from ..ir.build import Names
 from ..ir.library import Program
-from ..ir.nodes import Module, Var
+from ..ir.nodes import Func, Module, Var
 from .hlo_blocks import Emitter, Failure
 from .hlo_bounds import with_known_sizes
 from .hlo_inline import without_calls
 from .hlo_printer import Printer
 from .hlo_sizes import require_sizes, specialise
 from .hlo_text import HloValue, Writer, identifier, without_unused
-from .hlo_types import tensor
+from .hlo_types import in_half_precision, tensor
 
 __all__ = ["Emitted", "Failure", "emit_module", "emit_stablehlo", "specialise"]
 
@@ -45,13 +45,14 @@ def emit_stablehlo(func: Program, *, name: str = "main", locations: bool = False
 def emit_module(func: Program, *, name: str = "main", locations: bool = False, checked: bool = False,
                 constants: Mapping[Var, Any] | None = None, arguments: Sequence[str] = (),
                 results: Sequence[str] = (), aliased: Mapping[int, int] | None = None,
-                max_trips: int | None = None) -> Emitted:
+                max_trips: int | None = None, half: str | None = None) -> Emitted:
     """One module with one public function.
 
     locations: end lines with the user's own, as MLIR's `loc("file":line:column)`.  checked: an int32 is the last
     result, 0 or the code of the first check that failed.  constants: params that are written as these arrays instead.
     arguments, results: what people call them, written beside.  aliased: by parameters (as numbers among those that
-    are left), the results that may take their memory.  max_trips: see `hlo_bounds`.
+    are left), the results that may take their memory.  max_trips: see `hlo_bounds`.  half:
+    what float32 is written as, "float16" or "bfloat16".
 
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
@@ -59,7 +60,12 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
     if isinstance(func, Module):
         func = without_calls(func)
     func = with_known_sizes(func, max_trips)
-    constants = constants or {}
+    with in_half_precision(half):
+        return _emitted(func, name, locations, checked, constants or {}, arguments, results, aliased or {})
+
+
+def _emitted(func: Func, name: str, locations: bool, checked: bool, constants: Mapping[Var, Any],
+             arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int]) -> Emitted:
     for param in func.params:
         require_sizes(param, func.params)
     h, names = Printer(), Names()
@@ -74,7 +80,7 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
         emitter.values[param] = value
     found = emitter.func(func.body)
     labels = [*results, "error"] if results and checked else results
-    text = _module(func.name, name, params, h, found, names, arguments, labels, aliased or {})
+    text = _module(func.name, name, params, h, found, names, arguments, labels, aliased)
     return Emitted(text, tuple(emitter.failures.values()))
 
 

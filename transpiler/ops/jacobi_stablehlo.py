@@ -87,7 +87,7 @@ def pinv(h: Any, a: Any, cutoff: float) -> Any:
 # --- two-sided: symmetric matrices --------------------------------------------------------------------------------
 
 
-def _until_diagonal(h: Any, work: Any, turned: Sequence[Any], size: Any, of: Type) -> Sequence[Any]:
+def _until_diagonal(h: Any, work: Any, turned: Sequence[Any], size: Any, of: Type) -> Any:
     precision = float(np.finfo(of.dtype).eps)
     pairs = work.type.shape[1] // 2
 
@@ -103,8 +103,7 @@ def _until_diagonal(h: Any, work: Any, turned: Sequence[Any], size: Any, of: Typ
         return h.op("and", h.compare("LT", sweep, h.constant(SWEEPS, I64)), _any(h, large))
 
     def sweep(h: Any, sweep: Any, work: Any, *turned: Any) -> list[Any]:
-        work, *turned = _rounds(h, pairs, _rotate_both, [work, *turned])
-        return [h.op("add", sweep, h.constant(1, I64)), work, *turned]
+        return [h.op("add", sweep, h.constant(1, I64)), *_rounds(h, pairs, _rotate_both, [work, *turned])]
 
     return h.while_loop([h.constant(0, I64), work, *turned], going, sweep)[1:]
 
@@ -168,7 +167,7 @@ def _left_vectors(h: Any, work: Any, s: Any) -> Any:
     return h.select(everywhere, u, orthonormal_columns(h, u))
 
 
-def _until_orthogonal(h: Any, work: Any, turned: Sequence[Any]) -> Sequence[Any]:
+def _until_orthogonal(h: Any, work: Any, turned: Sequence[Any]) -> Any:
     pairs = work.type.shape[2] // 2
     whole = h.reduce("add", h.op("multiply", work, work), 0, (1, 2))
 
