@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .checkpoint import checkpoint
     from .device_array import DeviceArray
     from .placement import block_until_ready, device_get, device_put, devices
+    from .sparse.functions import sparse_hessian, sparse_jacobian
     from .to_stablehlo import ShapeDtypeStruct, stablehlo
     from .transforms import (
         functional,
@@ -36,6 +37,7 @@ __version__ = "0.1.0"
 # Names are imported when they are first asked for: the command line, and modules that need the kernels alone, do not
 # wait for the rest.  See the end of this file for `import gradsmith` itself.
 _HOMES = {
+    **dict.fromkeys(("sparse_hessian", "sparse_jacobian"), "sparse.functions"),
     "Array": "array", "DeviceArray": "device_array", "explain_cache": "cache", "check": "checking",
     "checkpoint": "checkpoint", "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
@@ -47,8 +49,8 @@ _HOMES = {
 _SUBMODULES = ("checking", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util", "xla")
 __all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get",
            "device_put", "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian",
-           "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "stablehlo", "stop_gradient", "tree",
-           "tree_util", "value_and_grad", "vjp", "vmap", "xla"]
+           "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "sparse_hessian", "sparse_jacobian",
+           "stablehlo", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap", "xla"]
 
 
 def __getattr__(name: str) -> Any:

@@ -135,7 +135,7 @@ def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, name
     """The trace of the first function; its result ends with the second."""
     called = [*names, *(f"argument {k}" for k in range(len(names), len(described.args)))]
     args = described.args if active is None else [described.args[k] for k in active]
-    primals = TreeNode("tuple", tuple, (), tuple(_structure(a, name, kind) for a, name in zip(args, called)))
+    primals = TreeNode("tuple", tuple, (), tuple(structure_of(a, name, kind) for a, name in zip(args, called)))
     func, out = traced.func, traced.out_tree
     if has_aux and not (isinstance(out, TreeNode) and out.kind == "tuple" and len(out.children) == 2):
         raise error("E405", "has_aux=True needs a function that returns a pair (value, aux)", None, kind=TypeError)
@@ -187,7 +187,7 @@ def _moving(node: Structure, inexact: list[bool]) -> Structure:
     return replace(node, children=tuple(_moving(child, inexact) for child in node.children))
 
 
-def _structure(x: Any, name: str, kind: str) -> Structure:
+def structure_of(x: Any, name: str, kind: str) -> Structure:
     """The tree of an argument, all of whose leaves must have derivatives."""
     if isinstance(x, Leaf):
         if not x.type.is_inexact:
@@ -197,16 +197,16 @@ def _structure(x: Any, name: str, kind: str) -> Structure:
                         help="pass a float, or close over what is not to be differentiated")
         return LeafNode("array") if x.type.shape else LeafNode("weak", _python(x)) if x.weak else LeafNode("scalar")
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return TreeNode("namedtuple", type(x), (), tuple(_structure(v, f"{name}.{k}", kind)
+        return TreeNode("namedtuple", type(x), (), tuple(structure_of(v, f"{name}.{k}", kind)
                                                          for k, v in zip(x._fields, x)))
     if isinstance(x, (tuple, list)):
         return TreeNode("list" if isinstance(x, list) else "tuple", type(x), (),
-                        tuple(_structure(v, f"{name}[{k}]", kind) for k, v in enumerate(x)))
+                        tuple(structure_of(v, f"{name}[{k}]", kind) for k, v in enumerate(x)))
     if isinstance(x, dict):
-        return TreeNode("dict", type(x), tuple(x), tuple(_structure(v, f"{name}[{k!r}]", kind) for k, v in x.items()))
+        return TreeNode("dict", type(x), tuple(x), tuple(structure_of(v, f"{name}[{k!r}]", kind) for k, v in x.items()))
     if hasattr(x, "__dataclass_fields__"):
         fields = tuple(x.__dataclass_fields__)
-        return TreeNode("object", type(x), fields, tuple(_structure(getattr(x, f), f"{name}.{f}", kind)
+        return TreeNode("object", type(x), fields, tuple(structure_of(getattr(x, f), f"{name}.{f}", kind)
                                                          for f in fields))
     if x is None:
         return StaticNode(None)

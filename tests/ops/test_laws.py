@@ -36,6 +36,7 @@ from gradsmith.transpiler.ir.registry import OPERATIONS
 from gradsmith.transpiler.ir.verify import verify
 from gradsmith.transpiler.ops.base import Into, Lowering
 from gradsmith.transpiler.transforms.jvp import jvp
+from gradsmith.transpiler.transforms.marking import marking
 from gradsmith.transpiler.transforms.vjp import vjp
 
 every_op = pytest.mark.parametrize("name", NAMES)
@@ -264,3 +265,34 @@ def test_batch_is_a_loop_over_lanes(name):
                 rows = [as_tuple(op.reference(*(a[k] if b else a for a, b in zip(args, batched)), **sample.params)) for k in range(3)]
             for k, got in enumerate(results):
                 assert_same(np.stack([row[k] for row in rows]), got, f"{describe(op, sample)} batched {batched}")
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# marks
+
+
+@every_op
+def test_marks_tell_every_dependence(name):
+    """An element whose tangent is not zero when input k moves has the bit of input k."""
+    op = OPERATIONS[name]
+    if lacks(op, "jvp"):
+        pytest.skip("no jvp")
+    for sample in samples_of(name):
+        flags = inexact(sample.args)
+        if not any(flags):
+            continue
+        func = func_of(op, sample)
+        sizes = [np.size(a) for a in kept(sample.args, flags)]
+        numbers = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+        shapes = [np.shape(a) for a in kept(sample.args, flags)]
+        bits = [np.reshape(np.left_shift(1, n % 64), shape)[()] for n, shape in zip(numbers, shapes, strict=True)]
+        marks = run(marking(func, flags), *sample.args, *bits)
+        forward = jvp(func, flags)
+        count = len(func.results)
+        for k in range(sum(sizes)):
+            unit = [np.reshape(n == k, shape).astype(a.dtype)[()]
+                    for n, shape, a in zip(numbers, shapes, kept(sample.args, flags), strict=True)]
+            for mark, moved in zip(marks, run(forward, *sample.args, *unit)[count:], strict=True):
+                assert np.shape(moved) == np.shape(mark)
+                missed = (moved != 0) & (mark >> (k % 64) & 1 == 0)
+                assert not np.any(missed), f"{describe(op, sample)}: {k} is not in {mark!r}, but moves it by {moved!r}"

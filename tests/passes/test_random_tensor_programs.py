@@ -17,6 +17,7 @@ from gradsmith.transpiler.ir.nodes import Func
 from gradsmith.transpiler.ir.show import show
 from gradsmith.transpiler.ir.verify import verify
 from gradsmith.transpiler.transforms.jvp import jvp
+from gradsmith.transpiler.transforms.marking import marking
 from gradsmith.transpiler.transforms.vjp import vjp
 from gradsmith.transpiler.transforms.vmap import vmap
 
@@ -119,3 +120,19 @@ def test_vmap_is_a_loop_over_lanes(func, sizes, batched):
     wanted = [evaluate(func, *[a[lane] if b else a for a, b in zip(args, batched, strict=True)]) for lane in range(3)]
     stacked = [np.stack([w[k] for w in wanted]) for k in range(len(func.results))]
     close(stacked, evaluate(pipeline.run(mapped), *args), show(func))
+
+
+@quick
+@given(programs(), SIZES)
+def test_marks_tell_every_dependence(func, sizes):
+    args = arguments(*sizes)
+    every = [True] * len(args)
+    sizes_of = np.cumsum([0, *map(np.size, args)])
+    numbers = [np.arange(a, b).reshape(np.shape(x)) for a, b, x in zip(sizes_of, sizes_of[1:], args)]
+    marked = marking(func, every)
+    marks = evaluate(marked, *args, *[(1 << n % 64)[()] for n in numbers])
+    close(marks, evaluate(pipeline.run(marked), *args, *[(1 << n % 64)[()] for n in numbers]), show(func))
+    for k in range(sizes_of[-1]):
+        moved = evaluate(jvp(func, every), *args, *[(n == k).astype(float)[()] for n in numbers])
+        for mark, slope in zip(marks, moved[len(func.results):], strict=True):
+            assert not np.any((slope != 0) & (mark >> k % 64 & 1 == 0)), f"{k}\n{show(func)}"

@@ -73,7 +73,7 @@ def _jacobian(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     def of_number() -> Any:
         return with_structure([const(0, x.type) for x, w in zip(traced.inputs, traced.wanted, strict=True) if w])
 
-    jacobian = _with_parts(out, list(map(with_structure, rows)), of_number)
+    jacobian = with_parts(out, list(map(with_structure, rows)), of_number)
     if aux is None:
         return jacobian
     values = inline(traced.func, traced.inputs)
@@ -119,13 +119,13 @@ def require_kinds(traced: Traced, count: int, holomorphic: bool, forward: bool, 
                         help="say holomorphic=True if the function is, or take the real part or the absolute value")
 
 
-def _with_parts(out: Structure, parts: list[Any], of_number: Callable[[], Any]) -> Any:
+def with_parts(out: Structure, parts: list[Any], of_number: Callable[[], Any]) -> Any:
     """The result's structure with a Jacobian at each leaf; of_number: that of a number known while transpiling."""
     if isinstance(out, LeafNode):
         return parts.pop(0)
     if isinstance(out, StaticNode):
         return _constant_parts(out.value, of_number)
-    children = [_with_parts(c, parts, of_number) for c in out.children]
+    children = [with_parts(c, parts, of_number) for c in out.children]
     if out.kind == "dict":
         return dict(zip(out.keys, children))
     if out.kind == "object":

@@ -5,6 +5,7 @@
     jvp(tangents, args, result, **params)  result's tangent; `tangents` has None for zero, never all None
     vjp(ct, args, result, wanted, **params)  a cotangent, None (zero) or `Into` for each argument
     batch(args, batched, **params)         the op over a leading batch axis of the arguments that are `batched`
+    mark(marks, args, result, **params)    which elements of the result depend on which of the arguments: see `marks`
     lowering                               how it becomes loops: see `Lowering`
     stablehlo(h, args..., **params)        StableHLO, through an `emit.hlo_printer.Printer`
     samples()                              valid inputs: the laws in tests/ops run every rule on each
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -182,6 +183,18 @@ class Op(ABC):
                   result: Sequence[Value], **params: Any) -> Sequence[Value | None]:
         raise NotImplementedError(self.name)
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Any, **params: Any) -> Any:
+        """What the result's elements depend on, as `jvp` is asked for the tangent.  See `ops.marks`.
+
+        Without a rule of its own an op that moves elements moves their marks; anything else depends on all of them.
+        """
+        if self.lowering is Lowering.REINDEX or (self.lowering is Lowering.SCATTER and not self.adds):
+            return self(*marks_of(marks, args), **params)
+        everything = registry.OPERATIONS["union"].of_all(marks)
+        results = result if self.result_count > 1 else (result,)
+        found = [registry.OPERATIONS["union"].over(everything, r.shape, ()) for r in results]
+        return tuple(found) if self.result_count > 1 else found[0]
+
     @abstractmethod
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any: ...
 
@@ -329,6 +342,38 @@ def times(ct: Value, partial: Any, *, singular: bool) -> Value:
     if zeros is Zeros.NONZERO or (zeros is Zeros.PLAIN and not singular):
         return registry.apply("multiply", ct, partial)
     return registry.apply("scale", ct, partial)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# marks
+
+
+_unsteady: ContextVar[Container[Any]] = ContextVar("unsteady", default=())
+
+
+@contextmanager
+def unsteady_values(values: Container[Any]) -> Iterator[None]:
+    """Rules for marks that are called inside know that these values follow from real or complex inputs."""
+    token = _unsteady.set(values)
+    try:
+        yield
+    finally:
+        _unsteady.reset(token)
+
+
+def is_steady(value: Value) -> bool:
+    """Whether the value follows from sizes, ints and bools alone, so that marks may do so, too."""
+    return isinstance(value, Const) or value not in _unsteady.get()
+
+
+def mark_type(type: Type) -> Type:
+    return Type("int64", type.shape)
+
+
+def marks_of(marks: Sequence[Value | None], args: Sequence[Value]) -> list[Value]:
+    """Arguments for an op on marks: zeros where a number depends on nothing; ints, such as indices, as they are."""
+    return [mark if mark is not None else const(0, mark_type(a.type)) if a.type.is_inexact else a
+            for mark, a in zip(marks, args, strict=True)]
 
 
 # ---------------------------------------------------------------------------------------------------------------

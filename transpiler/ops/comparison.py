@@ -15,7 +15,7 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, definition, lift, sample
+from .base import Into, RuleError, Sample, definition, is_steady, lift, marks_of, sample
 from .families import Elementwise, broadcast_shapes, broadcast_to, elementwise, register
 from .samples import between, complex_plane, corner, integers, truths
 
@@ -216,6 +216,13 @@ class Select(Elementwise):
             return None
         zero = const(0, result.type)
         return ops.select(args[0], zero if t_a is None else t_a, zero if t_b is None else t_b)
+
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Any:
+        """The marks of what is chosen, where that follows from ints; else those of both."""
+        if not is_steady(args[0]):
+            return super().mark(marks, args, result)
+        _, a, b = marks_of(marks, args)
+        return ops.select(args[0], a, b)
 
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool],
             **params: Any) -> list[Value | Into | None]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..ir import registry
+from ..ir.build import building
 from ..ir.dims import same_size, shown_shape
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
@@ -111,6 +112,14 @@ class Elementwise(Op):
             return registry.apply("chain", ct, partial) if singular else ct * partial
         return times(ct, partial, singular=singular)
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Any:
+        """The union of the operands in which it has a partial derivative."""
+        if type(self).jvp is not Elementwise.jvp:
+            return registry.OPERATIONS["union"].of(marks)
+        with building():                                   # of partials it matters only which there are
+            partials = self._partials(args, result)
+        return registry.OPERATIONS["union"].of([m for m, p in zip(marks, partials, strict=True) if p is not None])
+
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any:
         return self(*batch_all(args, batched), **params)
 
@@ -176,6 +185,10 @@ class Reduction(Op):
     def infer(self, x: Type, *, axes: tuple[int, ...], **params: Any) -> Type:
         return x.with_shape(tuple(d for k, d in enumerate(x.shape) if k not in axes))
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+             axes: tuple[int, ...], **params: Any) -> Any:
+        return registry.OPERATIONS["union"].along(marks[0], axes)
+
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: tuple[int, ...],  # type: ignore[override]
               **params: Any) -> Any:
         return self(args[0], axes=tuple(a + 1 for a in axes), **params)
@@ -183,6 +196,9 @@ class Reduction(Op):
 
 class NoGradient:
     """Mixin: piecewise constant or integer valued, so every derivative is zero."""
+
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, **params: Any) -> Any:
+        return None
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Any, **params: Any) -> Any:
         return None

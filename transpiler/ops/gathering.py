@@ -18,7 +18,7 @@ from ..ir.build import const
 from ..ir.dims import same_size
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
-from .base import batch_size, grid
+from .base import batch_size, grid, marks_of
 from .families import Into, Linear, Lowering, Op, RuleError, Sample, broadcast_to, register, sample
 from .shape import Reader
 
@@ -198,6 +198,11 @@ class ScatterAdd(ArrayWrite):
         result = np.array(x)
         np.add.at(np.transpose(result, (*axes, *rest_of(x.ndim, axes))), places, v)
         return result
+
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+             axes: Axes, **params: Any) -> Any:
+        x, v, *indices = marks_of(marks, args)
+        return ops.union.scattered(x, v, indices, axes)
 
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], *, axes: Axes,
             **params: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from ..ir.dims import same_size
 from ..ir.index import At, Item, New, Span, argument_count, index_shape
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import I64, Type
-from .base import batch_size, grid
+from .base import batch_size, grid, marks_of
 from .families import Into, Linear, Lowering, Op, RuleError, Sample, broadcast_to, register, sample
 from .shape import Reader
 
@@ -419,6 +419,11 @@ class AddAt(Write):
         result = np.array(x)
         result[numpy_index(x.shape, scalars, index)] += v
         return result[()]
+
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+             index: Index, **params: Any) -> Any:
+        x, v, *scalars = marks_of(marks, args)
+        return ops.store(x, ops.bitwise_or(ops.load(x, *scalars, index=index), v), *scalars, index=index)
 
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], *, index: Index,
             **params: Any) -> list[Any]:

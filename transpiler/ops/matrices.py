@@ -105,6 +105,14 @@ class MatrixOp(Op):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any:
         return self(*batch_all(args, batched), **params)
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Any, **params: Any) -> Any:
+        """Everything of a matrix depends on all of it; matrices of a stack are apart."""
+        depth = args[0].rank - 2
+        joined = ops.union.of([ops.union.along(m, tuple(range(depth, m.rank))) for m in marks if m is not None])
+        found = [ops.union.over(joined, r.shape, tuple(range(depth)))
+                 for r in (result if self.result_count > 1 else (result,))]
+        return tuple(found) if self.result_count > 1 else found[0]
+
     def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:
         operands = ", ".join([*(f"{{{k}}}" for k in range(len(types))), *map(str, params.values())])
         return f"{'stacked_' if types[0].rank == 3 else ''}{self.routine}({operands})"

@@ -114,6 +114,22 @@ class DotGeneral(Op):
                 raise not_aligned(a.shape, b.shape, i, j)
         return a.with_shape(result_shape(a, b, contract, batch))
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+             contract: Pairs, batch: Pairs, **params: Any) -> Any:
+        """A row of one and a column of the other, whatever their elements are."""
+        found: list[Value | None] = []
+        depth = len(batch[0])
+        for k, (mark, x) in enumerate(zip(marks, args, strict=True)):
+            if mark is None:
+                found.append(None)
+                continue
+            free = free_axes(x.rank, contract[k], batch[k])
+            rest = ops.transpose(mark, axes=(*batch[k], *free, *contract[k]))
+            rest = ops.union.along(rest, tuple(range(depth + len(free), x.rank)))
+            first = depth if k == 0 else result.rank - len(free)
+            found.append(ops.union.over(rest, result.shape, (*range(depth), *range(first, first + len(free)))))
+        return ops.union.of(found)
+
     def reference(self, a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> Any:
         free_a, free_b = free_axes(a.ndim, contract[0], batch[0]), free_axes(b.ndim, contract[1], batch[1])
         stack = [a.shape[k] for k in batch[0]]

@@ -41,6 +41,10 @@ class Scan(Op):
               **params: Any) -> Value:
         return self(*batch_all(args, batched), axis=axis + 1, reverse=reverse)
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+             axis: int, reverse: bool, **params: Any) -> Any:
+        return ops.union.running(ops.union.of(marks), axis, reverse)
+
     def first(self, *elements: Value) -> Value:
         """The result's first element."""
         return elements[0]

@@ -33,6 +33,11 @@ class Sorting(Op):
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axis: int, **params: Any) -> Value:
         return self(*batch_all(args, batched), axis=axis + 1, **params)
 
+    def mark(self, marks: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+             axis: int, **params: Any) -> Any:
+        """Every element may come from anywhere along the axis."""
+        return ops.union.coupled(marks[0], (axis,))
+
     def kernel(self, types: Sequence[Type], params: dict[str, Any]) -> str:
         return f"{self.name}({{0}}, {params['axis']})"
 

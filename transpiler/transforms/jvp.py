@@ -18,6 +18,7 @@ from typing import assert_never
 
 from ..ir.build import Names, building, const, current, located
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.types import Type
 from ..ir.walk import reads, used_names
 from ..report import Forward, Report, part_of
 from .activity import varied_variables
@@ -34,7 +35,7 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Rep
     is_whole: nothing comes after the func, since no other one calls it.  `report` is told what has a tangent; places
     of tangents then say that they are.
     """
-    forward = _Forward(func, varied_variables(func, wrt), report is not None, is_whole)
+    forward = ForwardMode(func, varied_variables(func, wrt), report is not None, is_whole)
     if report is not None:
         report.sweeps.append(Forward(func, frozenset(forward.varied)))
     with building(Names(used_names(func))) as b:
@@ -64,8 +65,13 @@ def _push(let: Let, tangents: dict[Var, Value]) -> None:
             tangents[target] = name_like(tangent, "t_", target)
 
 
-class _Forward:
-    """Emits statements with their tangents; `tangents` has those that are not zero."""
+class ForwardMode:
+    """Emits statements with what goes beside their values: `tangents` has those that are not zero.
+
+    `push`, `call` and `type_beside` say what goes beside values: tangents here, other things in subclasses.
+    """
+
+    prefix = "t_"
 
     def __init__(self, func: Func, varied: set[Var], marked: bool, is_whole: bool) -> None:
         self.varied = varied
@@ -74,9 +80,21 @@ class _Forward:
         self.marked = marked            # whether places of tangents say so
         self.tangents: dict[Var, Value] = {}
 
+    def type_beside(self, value: Value) -> Type:
+        return value.type
+
+    def push(self, let: Let) -> None:
+        """Emit what goes beside the statement's results."""
+        _push(let, self.tangents)
+        self._check_limits(let)
+
+    def call(self, call: Call, tangents: Sequence[Value | None]) -> Sequence[Value | None]:
+        """Emit the call with what goes beside its results, given that of its arguments."""
+        return call_jvp(call, tangents)
+
     def tangent(self, value: Value) -> Value:
         found = None if isinstance(value, Const) else self.tangents.get(value)
-        return const(0, value.type) if found is None else found
+        return const(0, self.type_beside(value)) if found is None else found
 
     def statements(self, stmts: Sequence[Stmt]) -> None:
         b = current()
@@ -85,8 +103,7 @@ class _Forward:
                 case Let():
                     b.stmts.append(stmt)
                     with located(part_of(stmt.loc, "tangent") if self.marked else stmt.loc):
-                        _push(stmt, self.tangents)
-                        self._check_limits(stmt)
+                        self.push(stmt)
                 case Check():
                     b.stmts.append(stmt)
                 case If():
@@ -94,8 +111,8 @@ class _Forward:
                 case For() | While():
                     self._loop(stmt)
                 case Call():
-                    tangents = call_jvp(stmt, [self.tangents.get(a) if isinstance(a, Var) else None
-                                               for a in stmt.args])
+                    tangents = self.call(stmt, [self.tangents.get(a) if isinstance(a, Var) else None
+                                                for a in stmt.args])
                     self.tangents.update((t, tangent) for t, tangent in zip(stmt.targets, tangents, strict=True)
                                          if tangent is not None)
                 case _:
@@ -117,7 +134,10 @@ class _Forward:
     def _moving(self, variables: Sequence[Var]) -> tuple[list[int], tuple[Var, ...]]:
         """Which of the variables carry a tangent, and new variables for those."""
         moving = [k for k, v in enumerate(variables) if v in self.varied]
-        return moving, tuple(current().var(variables[k].type, f"t_{variables[k].name}") for k in moving)
+        return moving, tuple(self._beside(variables[k]) for k in moving)
+
+    def _beside(self, variable: Var) -> Var:
+        return current().var(self.type_beside(variable), f"{self.prefix}{variable.name}")
 
     def _note(self, variables: Sequence[Var], moving: Sequence[int], tangents: Sequence[Var]) -> None:
         self.tangents.update((variables[k], t) for k, t in zip(moving, tangents, strict=True))
@@ -133,7 +153,7 @@ class _Forward:
         inits = (*stmt.inits, *(self.tangent(stmt.inits[k]) for k in moving))
         self._note(stmt.carries, moving, carried)
         body = self.block(stmt.body, moving)
-        tangents = tuple(current().var(stmt.targets[k].type, f"t_{stmt.targets[k].name}") for k in moving)
+        tangents = tuple(self._beside(stmt.targets[k]) for k in moving)
         targets, carries = (*stmt.targets, *tangents), (*stmt.carries, *carried)
         current().stmts.append(
             replace(stmt, targets=targets, carries=carries, inits=inits, body=body)
