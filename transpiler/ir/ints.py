@@ -61,7 +61,7 @@ class Ints:
             if isinstance(dim, (int, np.integer)):
                 return bool(dim < 0)
             name = next((name for name in reversed(self.loop) if name in dims.symbols_of(dim)), None)
-            factor = None if name is None else _factor(dim, name)
+            factor = None if name is None else factor_of(dim, name)
             if name is None:
                 high = dims.bounds(dim)[1]
                 return high is not None and high < 0
@@ -75,8 +75,8 @@ class Ints:
         return False
 
 
-def _factor(dim: Any, name: str) -> int | None:
-    """What the size is multiplied with, None where it stands in a product or the like."""
+def factor_of(dim: Any, name: str) -> int | None:
+    """What a named int is multiplied with in the dimension, None where it stands in a product or the like."""
     rest = dims.substitute(dim, {name: 0})
     change = dims.substitute(dim, {name: 1}) - rest
     if not isinstance(change, int) or dim - rest != change * dims.symbol(name, 0):

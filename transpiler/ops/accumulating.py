@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..ir.types import Type
-from .base import grid, sample
+from .base import Folding, grid, sample
 from .families import elementwise
 
 
@@ -20,3 +20,4 @@ accumulate = elementwise(
              sample(np.arange(3), np.arange(3))],
     doc="total + x, where the order of the additions to one total is left open, so that loops vectorise.")
 accumulate.short = "total"
+accumulate.folding = Folding("sum", "cumsum", "accumulate", "iufc")

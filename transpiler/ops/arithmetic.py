@@ -20,7 +20,7 @@ from ..ir import dims
 from ..ir.build import const
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, sample
+from .base import Folding, Into, RuleError, Sample, sample
 from .families import Elementwise, elementwise, register
 from .identities import (
     is_number,
@@ -60,6 +60,10 @@ multiply = elementwise(
     stablehlo="multiply", simplify=simpler_product, as_dimension=lambda x, y: x * y,
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "int8", "uint8")), truths(2),
              complex_plane(2)], doc="x * y; `and` of truth values.")
+
+add.folding = Folding("sum", "cumsum", "add", "iufc")
+subtract.folding = Folding("sum", "cumsum", "add", "iufc", commutes=False, term=lambda x: ops.negative(x))
+multiply.folding = Folding("prod", "cumprod", "multiply", "iufc")
 
 def _divide_partials(x: Value, y: Value, r: Value) -> tuple[Value, Value]:
     """Of x / y: one division serves both, and 1 / y none at all."""
@@ -451,6 +455,7 @@ class Maximum(Extremum):
 
     short = "top"
     name, function, greater = "maximum", np.maximum, True
+    folding = Folding("max", "cummax", "maximum", "iuf")
 
     def as_dimension(self, x: Any, y: Any, **params: Any) -> Any:
         return dims.maximum(x, y)
@@ -462,6 +467,7 @@ class Minimum(Extremum):
 
     short = "low"
     name, function, greater = "minimum", np.minimum, False
+    folding = Folding("min", "cummin", "minimum", "iuf")
 
     def as_dimension(self, x: Any, y: Any, **params: Any) -> Any:
         return dims.minimum(x, y)

@@ -81,6 +81,23 @@ class Into:
     add: Callable[[Value], Value]
 
 
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What `total = op(total, x)` for one x after the other comes to.
+
+    reduction: the operation that does it along an axis.  scan: the one that also gives all totals on the way.
+    term: what is folded for x.  joins: the operation that joins two totals.  commutes: total may be either argument.
+    kinds: NumPy's kind letters of the dtypes for which all this holds.
+    """
+
+    reduction: str
+    scan: str | None
+    joins: str
+    kinds: str
+    commutes: bool = True
+    term: Callable[[Value], Value] = lambda x: x
+
+
 @dataclass(frozen=True)
 class Sample:
     """Inputs of one call.  corner: at a kink, tie or edge, so not compared with differences."""
@@ -114,6 +131,10 @@ class Op(ABC):
     kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before); without {out}: returns
     library: str | None = None  # KERNEL: whose routine does the work, "BLAS" or "LAPACK"
     raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values
+    takes_places: bool = False  # some arguments are positions, which must exist
+    folding: Folding | None = None      # of two arguments: what applying it to one element after the other comes to
+    relates: str | None = None  # a comparison: its sign
+    prefers: str | None = None  # a strict comparison: the reduction that finds what no other element compares to
     cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion
     short: str | None = None    # what generated code calls a result that nobody named (else a letter)
     masks: bool = True          # its vjp may give exact zeros by structure (a branch not taken, a place not read)

@@ -35,6 +35,7 @@ def _comparison(name: str, function: Any, sign: str, direction: str, kinds: str 
                      stablehlo=lambda h, x, y: h.compare(direction, x, y),
                      samples=[*samples, complex_plane(2)] if "c" in kinds else samples, doc=f"x {sign} y, as bool.")
     op.less_than = less_than
+    op.relates = sign
     return op
 
 
@@ -44,6 +45,7 @@ less = _comparison("less", np.less, "<", "LT", less_than=(False, False))
 less_equal = _comparison("less_equal", np.less_equal, "<=", "LE", less_than=(False, True))
 greater = _comparison("greater", np.greater, ">", "GT", less_than=(True, False))
 greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "GE", less_than=(True, True))
+less.prefers, greater.prefers = "argmin", "argmax"
 
 
 # ---------------------------------------------------------------------------------------------------------------

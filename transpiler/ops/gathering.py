@@ -70,7 +70,7 @@ def own_example(indices: Sequence[Value], batched: Sequence[bool], axes: Axes, s
 class Gather(Linear):
     """x at index arrays: shape I, then the axes that are not indexed.  Its cotangent is added in place."""
 
-    name, masks = "gather", True
+    name, masks, takes_places = "gather", True, True
     lowering = Lowering.REINDEX
 
     def __call__(self, x: Any, *indices: Any, axes: Axes) -> Any:
@@ -137,6 +137,7 @@ class ArrayWrite(Op):
     """Argument 1 put into argument 0 at index arrays."""
 
     masks = True
+    takes_places = True
     lowering = Lowering.SCATTER
     hlo: ClassVar[str]
 

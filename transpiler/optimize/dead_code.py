@@ -19,11 +19,12 @@ from ..ir.walk import blocks, operands, reads, sizes_used, with_blocks
 
 
 def drop_dead_code(func: Func) -> Func:
-    body = _live(func.body)
+    body = live(func.body)
     return func if body is func.body else replace(func, body=body)
 
 
-def _live(block: Block) -> Block:
+def live(block: Block) -> Block:
+    """The block without what nobody reads."""
     needed: set[object] = {r for r in block.results if isinstance(r, Var)}
     for result in block.results:
         needed.update(_sizes(result))
@@ -32,7 +33,7 @@ def _live(block: Block) -> Block:
         if not _is_needed(stmt, needed):
             continue
         stmt = _without_unused_targets(stmt, needed)
-        stmt = with_blocks(stmt, [_live(b) for b in blocks(stmt)])
+        stmt = with_blocks(stmt, [live(b) for b in blocks(stmt)])
         kept.append(stmt)
         needed.update(v for v in operands(stmt) if isinstance(v, Var))
         needed.update(sizes_used(stmt))
@@ -93,4 +94,4 @@ def _without_unused_targets(stmt: Stmt, needed: set[object]) -> Stmt:
 
 
 def _needed_inside(block: Block) -> set[object]:
-    return reads(_live(block))
+    return reads(live(block))

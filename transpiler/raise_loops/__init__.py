@@ -1,0 +1,1 @@
+"""Loops over elements as operations on whole arrays."""

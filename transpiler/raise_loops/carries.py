@@ -1,0 +1,323 @@
+"""What a loop's carries come to, and what they are in each trip.
+
+    s = s + x[i]                    s + sum(x)                  in each trip: s + the sums so far
+    if x[i] > m: m = x[i]           the first largest of x, if it is larger than m
+    p = x[i]                        the last x                  in each trip: x, one place on
+    a[i] = ...                      see `views`
+    a[k] += ..., a[i - 1] = ...     see `stores`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import ops
+from ..ir.build import const, located, size_value
+from ..ir.index import At, Span
+from ..ir.nodes import Block, For, If, Let, Value, Var
+from ..ir.walk import reads
+from ..ops.base import Folding
+from .facts import Meeting
+from .findings import Refused
+from .flat import Path
+from .lanes import Lane, Lanes, chosen, spread
+from .stores import Stores, stores_of
+from .versions import Versions, versions_of
+from .views import View, view_of
+
+
+@dataclass(frozen=True)
+class Term:
+    """What one trip folds in where the conditions hold."""
+
+    path: Path
+    value: Value
+    folding: Folding
+    loc: Any
+
+
+class Carries:
+    """versions, views: of carried arrays, by their number."""
+
+    def __init__(self, lanes: Lanes, meeting: Meeting) -> None:
+        self.lanes = lanes
+        self.loop: For = lanes.loop
+        self.versions: dict[int, Versions] = {}
+        self.views: dict[int, View] = {}
+        self.stores: dict[int, Stores] = {}
+        self._depends: dict[tuple[Value, int], bool] = {}
+        self._totals: dict[int, Value] = {}
+        lanes.carried, lanes.read_version = self.before, self._read_version
+        for k, carry in enumerate(self.loop.carries):
+            if not carry.type.shape or self.loop.body.results[k] is carry:
+                continue
+            versions = self.versions[k] = versions_of(self.loop, k)
+            view = view_of(lanes, carry, versions)
+            if view is not None:
+                self.views[k] = view
+                for version in versions.vars:
+                    lanes.rows[version] = view.reduced  # type: ignore[index]
+                continue
+            stores = stores_of(lanes, k, versions, meeting)
+            if stores is not None:
+                self.stores[k] = stores
+
+    # --- in each trip ------------------------------------------------------------------------------------------
+
+    def before(self, number: int) -> Lane:
+        """The carry at the beginning of each trip."""
+        loop, lanes = self.loop, self.lanes
+        carry, init = loop.carries[number], loop.inits[number]
+        if loop.body.results[number] is carry:
+            return Lane(init, False)
+        if number in self.views:
+            return Lane(self.views[number].parts(lanes, init), True)
+        if number in self.stores:
+            lanes.refuse_carry(number)
+        terms = self.terms(number)
+        if terms is not None and terms and terms[0].folding.scan is not None:
+            return Lane(_first_of(self._scanned(number, terms), lanes.trips), True)
+        if self.depends(loop.body.results[number], number) or not lanes.some:
+            lanes.refuse_carry(number)
+        values = lanes.along(loop.body.results[number])
+        first = ops.reshape(init, shape=(1, *init.shape))
+        if lanes.trips == 1:
+            return Lane(first, True)
+        return Lane(ops.concatenate(first, _first_of(values, lanes.trips - 1), axis=0), True)
+
+    def _read_version(self, let: Let) -> Lane | None:
+        if let.op.access != "load":
+            return None
+        for stores in self.stores.values():
+            if let.args[0] in stores.versions.vars:
+                return stores.read(let)
+        return None
+
+    # --- after all trips ---------------------------------------------------------------------------------------
+
+    def after(self, number: int) -> Value:
+        """What the loop gives for the carry."""
+        loop, lanes = self.loop, self.lanes
+        carry, result, init = loop.carries[number], loop.body.results[number], loop.inits[number]
+        if result is carry:
+            return init
+        with located(loop.loc):
+            if number in self.views:
+                return self.views[number].put_back(lanes, init, lanes.along(result))
+            if number in self.stores:
+                return self.stores[number].final()
+            terms = self.terms(number)
+            if terms is not None:
+                return self._folded(number, terms)
+            picked = self._picked(number)
+            if picked is not None:
+                return picked
+            if self.depends(result, number):
+                lanes.refuse_carry(number)
+            return self._last(lanes.get(result))
+
+    def _last(self, lane: Lane) -> Value:
+        lanes = self.lanes
+        if not lanes.some:
+            raise Refused("what it gives is that of the last trip, and there may be none")
+        if not lane.batched:
+            return lane.value
+        return _at(lane.value, size_value(lanes.trips - 1))
+
+    # --- folds -------------------------------------------------------------------------------------------------
+
+    def terms(self, number: int) -> list[Term] | None:
+        """What the trips fold into the carry, if that is all that happens to it."""
+        carry = self.loop.carries[number]
+        found = self._traced(self.loop.body.results[number], carry, number, ())
+        if found is None or not found:
+            return None
+        first = found[0].folding
+        if any((t.folding.reduction, t.folding.joins) != (first.reduction, first.joins) and
+               t.folding.reduction != first.reduction for t in found):
+            return None
+        if any(self.depends(v, number) for t in found for v in (t.value, *(p for p, _ in t.path))):
+            return None
+        return found
+
+    def _traced(self, value: Value, carry: Var, number: int, path: Path) -> list[Term] | None:
+        if value is carry:
+            return []
+        site = self.lanes.sites.get(value) if isinstance(value, Var) else None
+        if site is None:
+            return None
+        stmt = site.stmt
+        match stmt:
+            case If():
+                k = stmt.targets.index(value)  # type: ignore[arg-type]
+                return self._either(stmt.pred, stmt.then.results[k], stmt.orelse.results[k], carry, number, path)
+            case Let() if stmt.op is ops.select:
+                return self._either(*stmt.args, carry, number, path)
+            case Let() if stmt.op.folding is not None and carry.type.kind in stmt.op.folding.kinds:
+                folding: Folding = stmt.op.folding
+                for k in (0, 1) if folding.commutes else (0,):
+                    if self.depends(stmt.args[k], number):
+                        before = self._traced(stmt.args[k], carry, number, path)
+                        if before is None:
+                            return None
+                        return [*before, Term(path, stmt.args[1 - k], folding, stmt.loc)]
+        return None
+
+    def _either(self, pred: Value, yes: Value, no: Value, carry: Var, number: int, path: Path) -> list[Term] | None:
+        if pred.type.shape not in ((), carry.type.shape):
+            return None
+        one = self._traced(yes, carry, number, (*path, (pred, True)))
+        other = self._traced(no, carry, number, (*path, (pred, False)))
+        return None if one is None or other is None else [*one, *other]
+
+    def depends(self, value: Value, number: int) -> bool:
+        """Whether the value is made of the carry."""
+        if value is self.loop.carries[number]:
+            return True
+        site = self.lanes.sites.get(value) if isinstance(value, Var) else None
+        if site is None:
+            return False
+        key = (value, number)
+        if key not in self._depends:
+            self._depends[key] = False
+            stmt = site.stmt
+            match stmt:
+                case Let():
+                    sources: Sequence[Any] = stmt.args
+                case If():
+                    k = stmt.targets.index(value)  # type: ignore[arg-type]
+                    sources = (stmt.pred, stmt.then.results[k], stmt.orelse.results[k])
+                case For():
+                    inside = reads(Block((stmt,), ()))
+                    sources = [v for v in inside if isinstance(v, Var)]
+                case _:
+                    sources = ()
+            self._depends[key] = any(self.depends(v, number) for v in sources)
+        return self._depends[key]
+
+    def _each(self, term: Term) -> Value:
+        """The term in all trips; what changes nothing where its conditions do not hold."""
+        lanes = self.lanes
+        with located(term.loc):
+            value = term.folding.term(lanes.along(term.value))
+            reduction: Any = getattr(ops, term.folding.reduction)
+            (idle,) = reduction.init(value.type)
+            for condition in term.path:
+                where = lanes.holds((condition,))
+                if where is not None:
+                    value = ops.select(spread(where.value, value.shape, where.batched), value,
+                                       const(idle.value, value.type))
+            return value
+
+    def _folded(self, number: int, terms: Sequence[Term]) -> Value:
+        if number in self._totals:
+            return _at(self._totals[number], size_value(self.lanes.trips))
+        folding = terms[0].folding
+        if folding.scan is None or folding.reduction not in ("sum", "prod"):
+            self._require_trips()
+        total = self.loop.inits[number]
+        for term in terms:
+            with located(term.loc):
+                part = getattr(ops, folding.reduction)(self._each(term), axes=(0,))
+                total = getattr(ops, folding.joins)(total, part)
+        return total
+
+    def _require_trips(self) -> None:
+        if not self.lanes.some:
+            raise Refused("there may be no trip, of which there is no largest or smallest")
+
+    def _scanned(self, number: int, terms: Sequence[Term]) -> Value:
+        """The carry before the first trip and after each one."""
+        if number not in self._totals:
+            folding = terms[0].folding
+            each = self._each(terms[0])
+            for term in terms[1:]:
+                each = getattr(ops, folding.joins)(each, self._each(term))
+            init = self.loop.inits[number]
+            values = ops.concatenate(ops.reshape(init, shape=(1, *init.shape)), each, axis=0)
+            assert folding.scan is not None
+            self._totals[number] = getattr(ops, folding.scan)(values, axis=0, reverse=False)
+        return self._totals[number]
+
+    # --- picks -------------------------------------------------------------------------------------------------
+
+    def _picked(self, number: int) -> Value | None:
+        """`if x > best: best, at = x, i`: the first x that no other is better than, if it is better than `best`."""
+        found = self._pick(self.loop.body.results[number], number, ())
+        if found is None:
+            return None
+        path, pred, value = found
+        site = self.lanes.sites[pred]
+        assert isinstance(site.stmt, Let) and site.stmt.op.prefers is not None
+        x, best = site.stmt.args
+        name, judged = site.stmt.op.prefers, self._number_of(best)
+        if judged is None:
+            x, best, judged = best, x, self._number_of(x)
+            name = {"argmax": "argmin", "argmin": "argmax"}[name]
+        assert judged is not None
+        if x.type.kind not in "iuf" or x.type.shape or self.depends(x, judged) or self.depends(value, number) or (
+                self.depends(value, judged)) or self.depends(x, number):
+            return None
+        again = self._pick(self.loop.body.results[judged], judged, ())
+        if again is None or again[0] != path or again[1] is not pred or again[2] is not x:
+            return None
+        if any(self.depends(p, judged) or self.depends(p, number) for p, _ in path):
+            return None
+        self._require_trips()
+        lanes = self.lanes
+        xs = lanes.along(x)
+        counts = lanes.holds(path)
+        if x.type.kind == "f":
+            real = ops.logical_not(ops.isnan(xs))
+            counts = Lane(real, True) if counts is None else lanes.together(ops.logical_and, counts, Lane(real, True))
+        reduction: Any = getattr(ops, name)
+        if counts is not None:
+            idle = reduction.init(x.type)[0]
+            xs = ops.select(spread(counts.value, xs.shape, counts.batched), xs, const(idle.value, xs.type))
+        where = reduction(xs, axes=(0,))
+        better = site.stmt.op
+        init = self.loop.inits[judged]
+        top = _at(xs, where)
+        taken = better(top, init) if site.stmt.args[0] is x else better(init, top)
+        if number == judged:
+            return chosen(taken, top, init)
+        lane = lanes.get(value)
+        other = _at(lane.value, where) if lane.batched else lane.value
+        return chosen(taken, other, self.loop.inits[number])
+
+    def _pick(self, value: Value, number: int, path: Path) -> tuple[Path, Var, Value] | None:
+        """(conditions around, the comparison, what is taken where it holds) if the carry stays as it is elsewhere."""
+        carry = self.loop.carries[number]
+        site = self.lanes.sites.get(value) if isinstance(value, Var) else None
+        if site is None:
+            return None
+        match site.stmt:
+            case If():
+                k = site.stmt.targets.index(value)  # type: ignore[arg-type]
+                pred, yes, no = site.stmt.pred, site.stmt.then.results[k], site.stmt.orelse.results[k]
+            case Let() if site.stmt.op is ops.select:
+                pred, yes, no = site.stmt.args
+            case _:
+                return None
+        if no is not carry or not isinstance(pred, Var) or pred.type.shape:
+            return None
+        test = self.lanes.sites.get(pred)
+        if test is not None and isinstance(test.stmt, Let) and test.stmt.op.prefers is not None and any(
+                self._number_of(a) is not None for a in test.stmt.args):
+            return path, pred, yes
+        return self._pick(yes, number, (*path, (pred, True)))
+
+    def _number_of(self, value: Value) -> int | None:
+        return self.loop.carries.index(value) if value in self.loop.carries else None  # type: ignore[arg-type]
+
+
+def _first_of(value: Value, count: Any) -> Value:
+    return ops.load(value, index=(Span(0, count), *(Span(0, d) for d in value.shape[1:])))
+
+
+def _at(value: Value, place: Value) -> Value:
+    return ops.load(value, place, index=(At(), *(Span(0, d) for d in value.shape[1:])))
+
+

@@ -1,0 +1,19 @@
+"""The stage `raise`: loops raised, and what that leaves tidied up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.nodes import Func
+from .contract import contract_sums
+from .findings import Finding
+from .nests import raised
+
+
+def raise_loops(func: Func, tidy: Callable[[Func], Func], findings: list[Finding] | None = None, *,
+                keeps: bool = True) -> Func:
+    """The func with its loops raised (see `nests.raised`).  `tidy` shares what is equal and drops what nobody reads."""
+    after = raised(func, findings, keeps=keeps)
+    if after is func:
+        return func
+    return tidy(contract_sums(tidy(after)))
