@@ -78,14 +78,12 @@ class Carries:
             lanes.refuse_carry(number)
         terms = self.terms(number)
         if terms is not None and terms and terms[0].folding.scan is not None:
-            return Lane(_first_of(self._scanned(number, terms), lanes.trips), True)
+            totals = self._scanned(number, terms)
+            return Lane(ops.load(totals, index=(Span(1 if lanes.backwards else 0, lanes.trips),
+                                                *(Span(0, d) for d in totals.shape[1:]))), True)
         if self.depends(loop.body.results[number], number) or not lanes.some:
             lanes.refuse_carry(number)
-        values = lanes.along(loop.body.results[number])
-        first = ops.reshape(init, shape=(1, *init.shape))
-        if lanes.trips == 1:
-            return Lane(first, True)
-        return Lane(ops.concatenate(first, _first_of(values, lanes.trips - 1), axis=0), True)
+        return Lane(lanes.before_each(init, lanes.along(loop.body.results[number])), True)
 
     def _read_version(self, let: Let) -> Lane | None:
         if let.op.access != "load":
@@ -124,7 +122,7 @@ class Carries:
             raise Refused("what it gives is that of the last trip, and there may be none")
         if not lane.batched:
             return lane.value
-        return _at(lane.value, size_value(lanes.trips - 1))
+        return lanes.last(lane.value)
 
     # --- folds -------------------------------------------------------------------------------------------------
 
@@ -213,7 +211,7 @@ class Carries:
 
     def _folded(self, number: int, terms: Sequence[Term]) -> Value:
         if number in self._totals:
-            return _at(self._totals[number], size_value(self.lanes.trips))
+            return _at(self._totals[number], size_value(0 if self.lanes.backwards else self.lanes.trips))
         folding = terms[0].folding
         if folding.scan is None or folding.reduction not in ("sum", "prod"):
             self._require_trips()
@@ -229,16 +227,18 @@ class Carries:
             raise Refused("there may be no trip, of which there is no largest or smallest")
 
     def _scanned(self, number: int, terms: Sequence[Term]) -> Value:
-        """The carry before the first trip and after each one."""
+        """The carry before the first trip and after each one, as the trips stand."""
         if number not in self._totals:
             folding = terms[0].folding
             each = self._each(terms[0])
             for term in terms[1:]:
                 each = getattr(ops, folding.joins)(each, self._each(term))
             init = self.loop.inits[number]
-            values = ops.concatenate(ops.reshape(init, shape=(1, *init.shape)), each, axis=0)
+            first = ops.reshape(init, shape=(1, *init.shape))
+            backwards = self.lanes.backwards
+            values = ops.concatenate(*((each, first) if backwards else (first, each)), axis=0)
             assert folding.scan is not None
-            self._totals[number] = getattr(ops, folding.scan)(values, axis=0, reverse=False)
+            self._totals[number] = getattr(ops, folding.scan)(values, axis=0, reverse=backwards)
         return self._totals[number]
 
     # --- picks -------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ class Carries:
         if counts is not None:
             idle = reduction.init(x.type)[0]
             xs = ops.select(spread(counts.value, xs.shape, counts.batched), xs, const(idle.value, xs.type))
-        where = reduction(xs, axes=(0,))
+        where = lanes.first_of(reduction, xs)
         better = site.stmt.op
         init = self.loop.inits[judged]
         top = _at(xs, where)
@@ -311,10 +311,6 @@ class Carries:
 
     def _number_of(self, value: Value) -> int | None:
         return self.loop.carries.index(value) if value in self.loop.carries else None  # type: ignore[arg-type]
-
-
-def _first_of(value: Value, count: Any) -> Value:
-    return ops.load(value, index=(Span(0, count), *(Span(0, d) for d in value.shape[1:])))
 
 
 def _at(value: Value, place: Value) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import Location
 from ..ir.nodes import Block, Let
@@ -31,6 +31,10 @@ class Finding:
     loc: Location | None
     outcome: Outcome
     reason: str = ""
+
+    def over_whole_arrays(self) -> Finding:
+        """The same, after a loop around it was raised: what is kept then works on whole arrays."""
+        return replace(self, outcome=Outcome.WHOLE) if self.is_slow else self
 
     @property
     def is_slow(self) -> bool:

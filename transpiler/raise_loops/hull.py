@@ -53,12 +53,17 @@ def with_known_bounds(loop: For, facts: Facts) -> For:
         if last[0] != last[1]:
             tests.append(ops.less(loop.index, loop.hi) if up else ops.greater(loop.index, loop.hi))
         inside: Value = tests[0] if len(tests) == 1 else ops.logical_and(*tests)
-        targets = tuple(b.var(c.type, c.name) for c in loop.carries)
-        b.stmts.append(If(targets, inside, loop.body, Block((), loop.carries), loop.loc))
+        changing = [k for k, c in enumerate(loop.carries) if loop.body.results[k] is not c]
+        targets = tuple(b.var(loop.carries[k].type, loop.carries[k].name) for k in changing)
+        b.stmts.append(If(targets, inside, Block(loop.body.stmts, tuple(loop.body.results[k] for k in changing)),
+                          Block((), tuple(loop.carries[k] for k in changing)), loop.loc))
     with building(current().names, loop.loc) as around:
         low, high = facts.emitted(lo), facts.emitted(hi)
     current().stmts.extend(around.stmts)
     facts.learn((*around.stmts, *b.stmts))
-    hull = replace(loop, lo=low, hi=high, body=Block(tuple(b.stmts), targets), parallel=False)
+    results: list[Value] = list(loop.carries)
+    for k, target in zip(changing, targets):
+        results[k] = target
+    hull = replace(loop, lo=low, hi=high, body=Block(tuple(b.stmts), tuple(results)), parallel=False)
     facts.ints.loop[loop.index.name] = hull
     return hull

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from .. import ops
 from ..errors import RuleError
 from ..ir import dims
-from ..ir.build import Builder, building, const, current, located, size_value
+from ..ir.build import Builder, building, const, current, int_const, located, size_value
 from ..ir.dims import symbols_of
 from ..ir.index import At, New, Span, index_shape
 from ..ir.ints import LOWEST, factor_of
@@ -44,13 +44,19 @@ WIDEST = 128            # border of zeros that an array is given so that all pla
 
 
 class Lanes:
-    """trips: how many, a dimension (None: not known, so that no value can be asked for).  carried: what a carry is at the beginning of each trip; Refused where that needs
+    """The trips stand in the order of their indices, lowest first; `backwards`: they run in the other one.
+
+    trips: how many, a dimension (None: not known, so that no value can be asked for).  carried: what a carry is at the beginning of each trip; Refused where that needs
     the trips' order.  rows: for versions of arrays of which each trip has its own part, what is left of an index into
     the whole (see `views`)."""
 
     def __init__(self, loop: For, flat: Flat, facts: Facts, trips: Any, keeps: bool) -> None:
         self.loop, self.flat, self.facts, self.trips, self.keeps = loop, flat, facts, trips, keeps
-        self.step = int(loop.step.value) if isinstance(loop.step, Const) else 0
+        step = int(loop.step.value) if isinstance(loop.step, Const) else 0
+        self.step, self.backwards = abs(step), step < 0
+        self.start = facts.dim(loop.lo)         # the lowest index
+        if self.backwards and trips is not None:
+            self.start = self.start + (trips - 1) * step
         self.some = trips is not None and is_positive(trips)        # whether there surely is a trip
         self.carried: Callable[[int], Lane] = self.refuse_carry
         self.read_version: Callable[[Let], Lane | None] = lambda let: None
@@ -134,6 +140,27 @@ class Lanes:
         left, right = (x.value if x.batched else self.repeated(x.value) for x in (a, b))
         return Lane(chosen(which.value, left, right, which.batched), True)
 
+    def first_of(self, search: Any, values: Value) -> Value:
+        """Where among the trips, of equal ones in the first that runs, an extremum is."""
+        if not self.backwards:
+            found: Value = search(values, axes=(0,))
+            return found
+        return ops.subtract(size_value(self.trips - 1), search(ops.reverse(values, axes=(0,)), axes=(0,)))
+
+    def last(self, values: Value) -> Value:
+        """The value of the trip that runs last."""
+        return lane_of(Lane(values, True), int_const(0) if self.backwards else size_value(self.trips - 1))
+
+    def before_each(self, first: Value, values: Value) -> Value:
+        """`first`, then the values of all trips but the last, in the order in which they run."""
+        first = ops.reshape(first, shape=(1, *first.shape))
+        if self.trips == 1:
+            return first
+        rest = ops.load(values, index=(Span(1 if self.backwards else 0, self.trips - 1),
+                                       *(Span(0, d) for d in values.shape[1:])))
+        found: Value = ops.concatenate(*((rest, first) if self.backwards else (first, rest)), axis=0)
+        return found
+
     def holds(self, path: Path) -> Lane | None:
         """Whether the conditions hold; None where there are none."""
         found: Lane | None = None
@@ -166,17 +193,19 @@ class Lanes:
         return (factor, rest) if symbols_of(rest).keys().isdisjoint(own) else None
 
     def at_first(self, value: Value) -> Value:
-        """A moving int in the first trip."""
+        """A moving int where the index is lowest."""
         if value is self.loop.index:
-            return self.loop.lo
+            return self._emitted_once(value, self.start)
         site = self.sites.get(value) if isinstance(value, Var) else None
         if site is None:
             return self.get(value).value
+        with located(site.stmt.loc):
+            return self._emitted_once(value, dims.substitute(self.facts.dim(value), {
+                self.loop.index.name: self.start, **self._indices}))
+
+    def _emitted_once(self, value: Value, dim: Any) -> Value:
         if value not in self._first:
-            dim = dims.substitute(self.facts.dim(value), {
-                self.loop.index.name: self.facts.dim(self.loop.lo), **self._indices})
-            with located(site.stmt.loc):
-                self._first[value] = self.facts.emitted(dim)
+            self._first[value] = self.facts.emitted(dim)
         return self._first[value]
 
     def materialised(self, value: Value) -> Value:
@@ -462,7 +491,7 @@ class Lanes:
             every = fine[0]
             for x in fine[1:]:
                 every = self.together(ops.logical_and, every, x)
-            trip = ops.argmin(ops.convert(every.value, dtype="int64"), axes=(0,))
+            trip = self.first_of(ops.argmin, ops.convert(every.value, dtype="int64"))
         for site, holds, values in zip(sites, fine, told, strict=True):
             stmt = site.stmt
             assert isinstance(stmt, Check)

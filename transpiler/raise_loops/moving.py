@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import ops
-from ..ir.build import const, int_const
+from ..ir.build import const, int_const, size_value
 from ..ir.index import At, Span
 from ..ir.nodes import Const, Value
 from ..ops.indexing import index_arrays
@@ -127,9 +127,10 @@ def written(op: Any, array: Value, value: Value, scalars: Sequence[Value], index
     return found
 
 
-def write_moving(op: Any, array: Value, value: Value, places: Sequence[Moving], trips: Any) -> Value:
+def write_moving(op: Any, array: Value, value: Value, places: Sequence[Moving], trips: Any, backwards: bool) -> Value:
     """The array after the writes of all trips, whose values have the trips as their first axis: an `op` at slices, or
-    at index arrays where that does not fit.  Of writes to one place the last trip's counts, or all where they add."""
+    at index arrays where that does not fit.  Of writes to one place that of the trip that runs last counts, or all
+    where they add."""
     moving = [k for k, p in enumerate(places) if p.stride]
     still = all(p.lane is None or not p.lane.batched for p in places)
     if still and not moving:
@@ -137,14 +138,14 @@ def write_moving(op: Any, array: Value, value: Value, places: Sequence[Moving], 
         values = [p.lane.value for p in places if p.lane is not None]
         if op.adds:
             return written(op, array, ops.sum(value, axes=(0,)), values, index)
-        last = ops.load(value, ops.size(dim=trips - 1) if not isinstance(trips, int) else int_const(trips - 1),
-                        index=(At(), *(Span(0, d) for d in value.shape[1:])))
+        end = int_const(0) if backwards else size_value(trips - 1)
+        last = ops.load(value, end, index=(At(), *(Span(0, d) for d in value.shape[1:])))
         return written(op, array, last, values, index)
     if still and len(moving) == 1:
         found = _at_slices(op, array, value, places, moving[0], trips)
         if found is not None:
             return found
-    return _at_arrays(op, array, value, places, trips)
+    return _at_arrays(op, array, value, places, trips, backwards)
 
 
 def _at_slices(op: Any, array: Value, value: Value, places: Sequence[Moving], axis: int, trips: Any) -> Value | None:
@@ -167,7 +168,8 @@ def _at_slices(op: Any, array: Value, value: Value, places: Sequence[Moving], ax
     return array
 
 
-def _at_arrays(op: Any, array: Value, value: Value, places: Sequence[Moving], trips: Any) -> Value:
+def _at_arrays(op: Any, array: Value, value: Value, places: Sequence[Moving], trips: Any,
+               backwards: bool) -> Value:
     scalars: list[Value] = []
     for p in places:
         if p.stride:
@@ -176,8 +178,11 @@ def _at_arrays(op: Any, array: Value, value: Value, places: Sequence[Moving], tr
         elif p.lane is not None:
             scalars.append(p.lane.value)
     arrays, axes, order = index_arrays(array.shape, scalars, tuple(p.item for p in places), trips)
+    arrays = arrays[1:]
+    if backwards and not op.adds:               # of equal places the last one counts
+        value, arrays = ops.reverse(value, axes=(0,)), [ops.reverse(a, axes=(0,)) for a in arrays]
     value = ops.transpose(value, axes=order)
-    found: Value = getattr(ops, op.by_arrays)(array, value, *arrays[1:], axes=tuple(a - 1 for a in axes[1:]))
+    found: Value = getattr(ops, op.by_arrays)(array, value, *arrays, axes=tuple(a - 1 for a in axes[1:]))
     return found
 
 

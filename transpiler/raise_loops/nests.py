@@ -17,7 +17,7 @@ from .findings import Finding, Outcome, Refused, works_on_elements
 from .flat import Flat
 from .hull import trips_of, with_known_bounds
 from .lanes import Lanes
-from .rewriting import reading_before, with_adds, with_part
+from .rewriting import reading_before, with_adds, with_part, without_idle_branches
 from .versions import versions_of
 from .views import View, fixed_part, part_once, put_back_once, view_of
 
@@ -91,6 +91,8 @@ class _Nests:
             return
         self.changed = True
         outcome = Outcome.PARTLY if made.kept else Outcome.RAISED
+        if not made.kept:
+            self.findings[place:] = [f.over_whole_arrays() for f in self.findings[place:]]
         self.findings.insert(place, Finding(loop.loc, outcome, made.kept))
         b.stmts.extend(made.stmts)
         self.facts.learn(made.stmts)
@@ -113,7 +115,7 @@ class _Nests:
 
     def _prepared(self, loop: For, around: tuple[For, ...]) -> tuple[For, dict[int, tuple[View, Value]]]:
         """The loop with what can be said without knowing its trips, and its carries that are parts of arrays."""
-        loop = with_adds(loop, self.facts.ints)
+        loop = with_adds(without_idle_branches(loop), self.facts.ints)
         loop = replace(loop, body=live(loop.body))
         self.facts.learn((loop,))
         loop = reading_before(loop, self.facts, around, Flat(loop).names)

@@ -27,6 +27,29 @@ from .versions import Versions, versions_of
 from .views import View
 
 
+def without_idle_branches(loop: For) -> For:
+    """Without results of branches that are the same on both sides."""
+    replaced: dict[Var, Value] = {}
+
+    def visit(block: Block) -> Block:
+        stmts: list[Stmt] = []
+        for old in block.stmts:
+            stmt = with_operands(old, replaced)
+            stmt = with_blocks(stmt, [visit(b) for b in blocks(stmt)])
+            if isinstance(stmt, If):
+                same = [a is b for a, b in zip(stmt.then.results, stmt.orelse.results)]
+                replaced.update((t, a) for t, a, s in zip(stmt.targets, stmt.then.results, same) if s)
+                if any(same):
+                    kept = [k for k, s in enumerate(same) if not s]
+                    arms = [Block(b.stmts, tuple(b.results[k] for k in kept)) for b in blocks(stmt)]
+                    stmt = If(tuple(stmt.targets[k] for k in kept), stmt.pred, arms[0], arms[1], stmt.loc)
+            stmts.append(stmt)
+        return Block(tuple(stmts), tuple(replacement(r, replaced) for r in block.results))
+
+    body = visit(loop.body)
+    return loop if not replaced else replace(loop, body=body)
+
+
 def with_adds(loop: For, ints: Ints) -> For:
     """Where an element is read, something added and the sum stored to the same place, the addition as one write."""
     read_by = readers(loop.body)

@@ -154,7 +154,7 @@ class Stores:
             value = self._where(where.value, where.batched, value, stmt, array, k)
         elif not stmt.op.adds and not lanes.some and not any(p.stride for p in places):
             raise Refused("what it stores is that of the last trip, and there may be none", self.number)
-        return write_moving(stmt.op, array, value, places, lanes.trips)
+        return write_moving(stmt.op, array, value, places, lanes.trips, lanes.backwards)
 
     def _safe(self, stmt: Let, place: Moving, scalar: Value | None, dim: Any) -> Moving:
         """A place that exists, to which nothing is added where the branch is not taken."""

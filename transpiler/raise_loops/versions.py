@@ -19,6 +19,11 @@ class Versions:
     pure: bool = True
 
     @property
+    def only_adds(self) -> bool:
+        """Whether all that happens to the array is that something is added at places, outside of inner loops."""
+        return all(let.op.adds and not inner for let, inner, _ in self.accesses)
+
+    @property
     def writes(self) -> list[tuple[Let, tuple[For, ...], bool]]:
         return [a for a in self.accesses if a[0].op.access != "load"]
 

@@ -54,7 +54,7 @@ class View:
     def put_back(self, lanes: Lanes, array: Value, parts: Value) -> Value:
         wide = self._widened(array)
         places = [p.shifted(a) for p, a in zip(self.places, self.low)]
-        found = write_moving(ops.store, wide, parts, places, lanes.trips)
+        found = write_moving(ops.store, wide, parts, places, lanes.trips, lanes.backwards)
         if wide is array:
             return found
         return ops.load(found, index=tuple(Span(a, d) for a, d in zip(self.low, array.shape)))
@@ -67,7 +67,7 @@ class View:
 
 def view_of(lanes: Lanes, carry: Var, versions: Versions) -> View | None:
     """The trips' own parts of a carried array; None where they are not each one's own."""
-    if not versions.pure or not versions.accesses or any(
+    if not versions.pure or not versions.accesses or versions.only_adds or any(
             isinstance(item, New) for let, _, _ in versions.accesses for item in let.params["index"]):
         return None
     always = lanes.some and any(runs for _, _, runs in versions.accesses)
@@ -127,7 +127,7 @@ def fixed_part(lanes: Lanes, carry: Var, versions: Versions) -> View | None:
     if not versions.pure or any(inner for _, inner, _ in versions.accesses) or any(
             isinstance(item, New) for let, _, _ in versions.accesses for item in let.params["index"]):
         return None
-    if not versions.writes:
+    if not versions.writes or versions.only_adds:
         return None
     always = lanes.some and any(runs for _, _, runs in versions.accesses)
     places = []
