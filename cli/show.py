@@ -10,6 +10,9 @@ import typer
 from .build import ARGNUMS, IN_AXES, OUT_AXES, SIGNATURE, STATIC, TRANSFORM, chain_of, request_of
 
 if TYPE_CHECKING:
+    from gradsmith.transpiler.ir.library import Program
+    from gradsmith.transpiler.raise_loops.findings import Finding
+
     from .generate import Request
 
 LANGUAGES = {"python": "python", "stablehlo": "mlir"}
@@ -20,8 +23,9 @@ def command(
     transform: Annotated[str, TRANSFORM] = "grad",
     sig: Annotated[str | None, SIGNATURE] = None,
     at: Annotated[str, typer.Option("--at", metavar="STAGE", help=(
-        "traced, simplify, common, dead, lower, tidy, hoist: the IR after that stage; python: the source; stablehlo: "
-        "text for XLA, for which the signature gives all sizes as numbers."))] = "python",
+        "traced, simplify, common, dead, lower, tidy, hoist: the IR after that stage; raise: with loops as operations "
+        "on whole arrays; python: the source; stablehlo: text for XLA, for which the signature gives all sizes as "
+        "numbers."))] = "python",
     locations: Annotated[bool, typer.Option("--locations", help="End lines of IR with the lines they came from.")
                          ] = False,
     standalone: Annotated[bool, typer.Option("--standalone", help="As for build.")] = False,
@@ -61,6 +65,8 @@ def text_at(request: Request, stage: str, *, locations: bool = False) -> str:
         return generate(request)
     if stage == "stablehlo":
         return stablehlo_of(request, locations=locations)
+    if stage == "raise":
+        return show(raised_of(request, None), locations)
     func = traced(request).func
     if stage != "traced":
         stages = pipeline.PARALLEL_STAGES if request.parallel else pipeline.STAGES
@@ -68,14 +74,24 @@ def text_at(request: Request, stage: str, *, locations: bool = False) -> str:
     return show(func, locations)
 
 
+def raised_of(request: Request, findings: list[Finding] | None) -> Program:
+    """The request's IR with its loops raised; `findings` is told what became of each."""
+    from gradsmith.to_stablehlo import raising
+    from gradsmith.transpiler import pipeline
+
+    from .generate import traced
+    found: list[Finding] = [] if findings is None else findings
+    with raising(found):
+        func = traced(request).func
+    return pipeline.run(func, stages=pipeline.stablehlo_stages(found))
+
+
 def stablehlo_of(request: Request, *, locations: bool = False) -> str:
     """TranspileError (E207) where a size is not known or the code has no StableHLO form."""
-    from gradsmith.transpiler import pipeline
     from gradsmith.transpiler.emit.stablehlo import emit_stablehlo
     from gradsmith.transpiler.errors import RuleError, error
 
-    from .generate import traced
-    func = pipeline.run(traced(request).func, stop="dead")
+    func = raised_of(request, None)
     unknown = [p for p in func.params if any(not isinstance(d, int) for d in p.type.shape)]
     if unknown:
         raise error("E207", f"StableHLO needs every size as a number, and {unknown[0].name} is {unknown[0].type}",

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from .transpiler.emit.hlo_cast import half_of, in_single_precision, shorter
 from .transpiler.emit.hlo_sizes import specialise
 from .transpiler.emit.stablehlo import emit_module
 from .transpiler.errors import RuleError, error
+from .transpiler.frontend.preparing import before_transforms
 from .transpiler.frontend.trace import Trace, trace
 from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
 from .transpiler.frontend.values import Leaf
@@ -35,6 +37,7 @@ from .transpiler.ir.library import Program, each_func, main_of
 from .transpiler.ir.nodes import Var
 from .transpiler.ir.types import I64, Type
 from .transpiler.ir.walk import all_statements, blocks, definitions, operands, reads, sizes_used
+from .transpiler.raise_loops.findings import Finding
 from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
 from .transpiler.stack import deep_stack
 
@@ -56,13 +59,14 @@ class ShapeDtypeStruct:
 class Options:
     """checked: the last result is an int32, 0 or the code of the first check that failed.  locations: lines end with
     the user's.  captures: "constants" or "parameters".  cast: a float type ("f32") that all floats become, complex
-    numbers likewise."""
+    numbers likewise.  raise_loops: loops over elements become operations on whole arrays where they can."""
 
     checked: bool = False
     locations: bool = True
     captures: str = "constants"
     cast: str | None = None
     max_trips: int | None = None
+    raise_loops: bool = True
     name: str = "main"
 
     def __post_init__(self) -> None:
@@ -79,6 +83,7 @@ class Lowered:
     failures: what the error flag may say.  func: the IR that was written.  leaves: one for each parameter of @main
     that is an argument; the captures in `trace.captures` follow where they are parameters.  written: the parameters
     that the function writes to, as positions; what they hold in the end are results after the returned ones.
+    loops: what became of each loop, before and after derivatives were taken, with the reason where it was kept.
     """
 
     text: str
@@ -90,6 +95,7 @@ class Lowered:
     options: Options
     leaves: tuple[Leaf, ...]
     values: tuple[Any, ...] = field(repr=False, default=())
+    loops: tuple[Finding, ...] = ()
 
     @property
     def written(self) -> tuple[int, ...]:
@@ -116,7 +122,8 @@ class Lowered:
 
 
 def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool = True, captures: str = "constants",
-              cast: str | None = None, max_trips: int | None = None, source: str | None = None) -> Emission:
+              cast: str | None = None, max_trips: int | None = None, raise_loops: bool = True,
+              source: str | None = None) -> Emission:
     """The function from arguments to the text of a StableHLO module whose public function `main` does what `fun`
     does.  `fun` may be the result of `jit`, `grad`, `vmap` or any other transform.
 
@@ -128,9 +135,12 @@ def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool
     of the surroundings.  cast: "f32", "f16" or "bf16", which all floats become.
     max_trips: how often a `while` loop runs at most, where its steps are saved for a derivative and nothing else tells;
     should it run more often, the results are NaN.
+    raise_loops: loops over elements become operations on whole arrays where no trip needs what another has computed,
+    before derivatives are taken and after; `lower(...).loops` tells of each loop.  Sums may then be added in another
+    order.
     TranspileError: what cannot be transpiled or written (E207), with the user's line.
     """
-    return Emission(fun, Options(checked, locations, captures, cast, max_trips), source)
+    return Emission(fun, Options(checked, locations, captures, cast, max_trips, raise_loops), source)
 
 
 class Emission:
@@ -158,12 +168,19 @@ def lowered(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
 @deep_stack()
 def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, source: str | None = None) -> Lowered:
     """The same, at arguments that are taken apart."""
-    traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
+    findings: list[Finding] = []
+    with raising(findings) if options.raise_loops else nullcontext():
+        traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
     func = _sized(traced)
     if options.cast is not None:
         func = in_single_precision(func)
-    func = pipeline.run(func, stop="dead")
-    return written(traced, func, given, options)
+    func = pipeline.run(func, stages=pipeline.stablehlo_stages(findings, raises=options.raise_loops))
+    return dataclasses.replace(written(traced, func, given, options), loops=tuple(dict.fromkeys(findings)))
+
+
+def raising(findings: list[Finding]) -> AbstractContextManager[None]:
+    """Trace inside with the loops of functions under transforms raised before these."""
+    return before_transforms(lambda func: pipeline.raise_all(pipeline.tidy(func), findings=findings, keeps=False))
 
 
 def written(traced: Trace, func: Program, given: Arguments, options: Options) -> Lowered:

@@ -1,6 +1,6 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
-    traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse
+    traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ promote ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
@@ -33,6 +33,8 @@ from .optimize.settle import settle
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
 from .optimize.unchanged import drop_unchanged
+from .raise_loops.findings import Finding
+from .raise_loops.stage import raise_loops
 from .report import Report
 from .stack import deep_stack
 
@@ -91,11 +93,28 @@ STAGES: tuple[Stage, ...] = (
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),
 )
+
+
+def raise_all(func: Func, *, findings: list[Finding] | None = None, keeps: bool = True) -> Func:
+    """Loops over elements as operations on whole arrays; `findings` is told what became of each loop.  keeps: what an
+    exception leaves behind, too (`raise_loops.nests`)."""
+    return raise_loops(func, tidy, findings, keeps=keeps)
+
+
+def stablehlo_stages(findings: list[Finding] | None = None, *, raises: bool = True) -> tuple[Stage, ...]:
+    """The stages before StableHLO is written.  raises: whether loops are raised."""
+    before = STAGES[:[stage.name for stage in STAGES].index("fuse")]
+    if not raises:
+        return before
+    return (*before, Stage("raise", partial(raise_all, findings=findings, keeps=False),
+                           "loops over elements made operations on whole arrays"))
+
+
 PARALLEL_STAGES = tuple(
     Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage
     for stage in STAGES)
 ProgramT = TypeVar("ProgramT", Func, Module, Program)
-NAMES = tuple(stage.name for stage in STAGES)
+NAMES = (*(stage.name for stage in STAGES), "raise")
 
 
 def reporting(stages: Sequence[Stage], report: Report) -> tuple[Stage, ...]:

@@ -33,6 +33,7 @@ from .growth import Watch
 from .guards import Assumptions, Capture, NeedStatic, Restart, Unify
 from .numpy_calls import call_numpy, call_spelling, not_supported
 from .outside import keeping_nothing
+from .preparing import prepared
 from .ranges import surely_nonnegative
 from .source import FunctionSource, find_source
 from .texts import Raised
@@ -322,7 +323,7 @@ class Interpreter:
         outer = self._outer_values(block, params)
         known = name or getattr(callee, "__name__", None) or getattr(callee, "name", None)
         func_name = known if isinstance(known, str) and known.isidentifier() else "inner"
-        return Func(func_name, (*params, *outer), block), result_structure, outer
+        return prepared(Func(func_name, (*params, *outer), block)), result_structure, outer
 
     def _follows(self, param: Var, value: Value) -> None:
         """A param of an inner func has the value of the surrounding code that it stands for."""

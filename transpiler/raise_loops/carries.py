@@ -152,7 +152,8 @@ class Carries:
                 k = stmt.targets.index(value)  # type: ignore[arg-type]
                 return self._either(stmt.pred, stmt.then.results[k], stmt.orelse.results[k], carry, number, path)
             case Let() if stmt.op is ops.select:
-                return self._either(*stmt.args, carry, number, path)
+                pred, yes, no = stmt.args
+                return self._either(pred, yes, no, carry, number, path)
             case Let() if stmt.op.folding is not None and carry.type.kind in stmt.op.folding.kinds:
                 folding: Folding = stmt.op.folding
                 for k in (0, 1) if folding.commutes else (0,):

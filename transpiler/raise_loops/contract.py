@@ -94,8 +94,8 @@ def _product(a: Value, b: Value, axes: tuple[int, ...], rank: int, known: Mappin
     left, right = (_stripped(_Operand(x, tuple(range(rank))), known) for x in (a, b))
     if not (set(axes) <= set(left.axes) and set(axes) <= set(right.axes)):
         return None
-    if set(left.axes) | set(right.axes) != set(range(rank)) or set(left.axes) <= set(right.axes) and set(
-            right.axes) <= set(left.axes):
+    if set(left.axes) | set(right.axes) != set(range(rank)) or (set(left.axes) <= set(right.axes) and set(
+            right.axes) <= set(left.axes)):
         return None                                 # no matrix: a sum that fuses with what surrounds it
     shared = [k for k in left.axes if k in right.axes and k not in axes]
     value = ops.dot_general(left.value, right.value, contract=(_places(left, axes), _places(right, axes)),

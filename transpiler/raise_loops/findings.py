@@ -67,5 +67,8 @@ def works_on_elements(body: Block) -> bool:
 
 def shown(findings: Sequence[Finding]) -> str:
     """One line for each finding, in the order of the user's lines; equal ones once."""
-    ordered = sorted(dict.fromkeys(findings), key=lambda f: (f.loc is None, f.loc and (f.loc.line, f.loc.column) or ()))
-    return "\n".join(map(str, ordered))
+    def place(finding: Finding) -> tuple[bool, int, int]:
+        loc = finding.loc
+        return (True, 0, 0) if loc is None else (False, loc.line, loc.column)
+
+    return "\n".join(map(str, sorted(dict.fromkeys(findings), key=place)))

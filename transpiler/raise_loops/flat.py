@@ -23,7 +23,10 @@ class Site:
 
 
 class Flat:
-    """sites: of each value that the body computes outside of inner loops.  names: of all ints that it computes.  Refused: what can only run trip by trip."""
+    """sites: of each value that the body computes outside of inner loops.  names: of all ints that it computes.
+
+    Refused: what can only run trip by trip.
+    """
 
     def __init__(self, loop: For, *, checked: bool = True) -> None:
         self.loop = loop

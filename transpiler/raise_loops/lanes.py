@@ -28,7 +28,6 @@ from .flat import Flat, Path, Site
 from .hull import with_known_bounds
 from .moving import Moving, load_moving, positions, written
 
-
 Items = list[tuple[At | Span, Value | None]]
 
 
@@ -46,9 +45,10 @@ WIDEST = 128            # border of zeros that an array is given so that all pla
 class Lanes:
     """The trips stand in the order of their indices, lowest first; `backwards`: they run in the other one.
 
-    trips: how many, a dimension (None: not known, so that no value can be asked for).  carried: what a carry is at the beginning of each trip; Refused where that needs
-    the trips' order.  rows: for versions of arrays of which each trip has its own part, what is left of an index into
-    the whole (see `views`)."""
+    trips: how many, a dimension (None: not known, so that no value can be asked for).  carried: what a carry is at the
+    beginning of each trip; Refused where that needs the trips' order.  rows: for versions of arrays of which each trip
+    has its own part, what is left of an index into the whole (see `views`).
+    """
 
     def __init__(self, loop: For, flat: Flat, facts: Facts, trips: Any, keeps: bool) -> None:
         self.loop, self.flat, self.facts, self.trips, self.keeps = loop, flat, facts, trips, keeps

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from .. import ops
 from ..ir.build import Names, building, current, located
-from ..ir.nodes import Block, Const, For, Func, If, Stmt, Value, Var, While
-from ..ir.types import I64
+from ..ir.nodes import Block, For, Func, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, reads, replacement, sizes_used, used_names, with_blocks, with_operands
 from ..optimize.dead_code import live
 from .carries import Carries
@@ -62,6 +60,8 @@ class _Nests:
         with building() as b:
             for old in block.stmts:
                 stmt = with_operands(old, self.replaced)
+                if isinstance(stmt, While):
+                    self._note_while(stmt)
                 if not isinstance(stmt, For):
                     stmt = with_blocks(stmt, [self.block(x, around) for x in blocks(stmt)])
                     b.stmts.append(stmt)
@@ -74,6 +74,10 @@ class _Nests:
                 x is y for x, y in zip(results, block.results)):
             return block
         return Block(tuple(b.stmts), results)
+
+    def _note_while(self, stmt: While) -> None:
+        outcome = Outcome.KEPT if works_on_elements(stmt.body) else Outcome.WHOLE
+        self.findings.append(Finding(stmt.loc, outcome, "a trip decides whether there is another"))
 
     def _loop(self, loop: For, around: tuple[For, ...]) -> None:
         b = current()

@@ -53,7 +53,7 @@ def without_idle_branches(loop: For) -> For:
 def with_adds(loop: For, ints: Ints) -> For:
     """Where an element is read, something added and the sum stored to the same place, the addition as one write."""
     read_by = readers(loop.body)
-    defined = {s.target: s for s in _lets(loop.body)}
+    defined: dict[Value, Let] = {s.target: s for s in _lets(loop.body)}
     changed: dict[Stmt, Let] = {}
     for store in defined.values():
         if store.op.access != "store" or not isinstance(store.args[1], Var):
@@ -63,7 +63,7 @@ def with_adds(loop: For, ints: Ints) -> For:
                 read_by[total.target]) != 1 or total.target.type.kind not in total.op.folding.kinds:
             continue
         for k in (0, 1) if total.op.folding.commutes else (0,):
-            load = defined.get(total.args[k])  # type: ignore[call-overload]
+            load = defined.get(total.args[k])
             if load is None or load.op.access != "load" or not _same_place(load, store, ints) or len(
                     read_by[load.target]) != 1:
                 continue
