@@ -30,10 +30,20 @@ def stablehlo_text(request: Request) -> str:
     """The module, which is the same on every machine.  TranspileError: E207 for a size that is not given, an operation
     that StableHLO lacks, float64 for a TPU; else as for Python."""
     made = lowered(request)
+    if request.hlo is not None and request.hlo.machine == "tpu":
+        warn_of_loops(made)
     text = made.text
     for source in made.trace.sources:
         text = text.replace(f"loc({_file(source.file)}:", f"loc({_file(os.path.basename(source.file))}:")
     return text
+
+
+def warn_of_loops(made: Lowered) -> None:
+    """One line for each loop that a TPU would run element by element, with the reason."""
+    from .console import note
+    for finding in made.loops:
+        if finding.is_slow:
+            note(f"warning: {finding}")
 
 
 def _file(path: str) -> str:

@@ -66,12 +66,24 @@ def text_at(request: Request, stage: str, *, locations: bool = False) -> str:
     if stage == "stablehlo":
         return stablehlo_of(request, locations=locations)
     if stage == "raise":
-        return show(raised_of(request, None), locations)
+        findings: list[Finding] = []
+        text = show(raised_of(request, findings), locations)
+        note_loops(findings)
+        return text
     func = traced(request).func
     if stage != "traced":
         stages = pipeline.PARALLEL_STAGES if request.parallel else pipeline.STAGES
         func = pipeline.run(func, stop=stage, stages=stages)
     return show(func, locations)
+
+
+def note_loops(findings: list[Finding]) -> None:
+    """What became of each loop, on standard error."""
+    from gradsmith.transpiler.raise_loops.findings import shown
+
+    from .console import note
+    if findings:
+        note(shown(findings))
 
 
 def raised_of(request: Request, findings: list[Finding] | None) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -55,6 +56,11 @@ class Refused(Exception):
     def __init__(self, reason: str, carry: int | None = None) -> None:
         super().__init__(reason)
         self.reason, self.carry = reason, carry
+
+
+def shown_name(name: str) -> str:
+    """A value's name without the numbers that keep names apart."""
+    return re.sub(r"(_\d+)+$", "", name)
 
 
 def works_on_elements(body: Block) -> bool:

@@ -23,7 +23,7 @@ from ..ir.nodes import Block, Check, Const, For, If, Let, Value, Var
 from ..ir.types import BOOL, I64, Type
 from ..ir.walk import operands, reads
 from .facts import Axis, Facts, axis_items
-from .findings import Refused
+from .findings import Refused, shown_name
 from .flat import Flat, Path, Site
 from .hull import with_known_bounds
 from .moving import Moving, load_moving, positions, written
@@ -600,11 +600,11 @@ def _most(dim: Any) -> int:
 
 
 def _needs_order(name: str) -> str:
-    return f"each trip needs what the trips before have made of `{name}`"
+    return f"each trip needs what the trips before have made of `{shown_name(name)}`"
 
 
 def _name(array: Value) -> str:
-    return f"`{array.name}`" if isinstance(array, Var) else "an array"
+    return f"`{shown_name(array.name)}`" if isinstance(array, Var) else "an array"
 
 
 def _is_true(value: Value) -> bool:

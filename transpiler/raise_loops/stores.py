@@ -15,7 +15,7 @@ from ..ir.build import const, located
 from ..ir.index import At, New, index_shape
 from ..ir.nodes import If, Let, Value, Var
 from .facts import Access, Meeting, axis_items
-from .findings import Refused
+from .findings import Refused, shown_name
 from .flat import Path
 from .lanes import Lane, Lanes, is_positive, spread
 from .moving import Moving, write_moving
@@ -77,7 +77,7 @@ class Stores:
     def __init__(self, lanes: Lanes, number: int, versions: Versions, writers: list[Writer],
                  meeting: Meeting) -> None:
         self.lanes, self.number, self.versions, self.writers, self.meeting = lanes, number, versions, writers, meeting
-        self.name = lanes.loop.carries[number].name
+        self.name = shown_name(lanes.loop.carries[number].name)
         self.made: list[Value] = [lanes.loop.inits[number]]
         self._places = [Access(lanes.facts.place(w.stmt)) for w in writers]
         self._making = False

@@ -128,3 +128,18 @@ def test_a_module_for_a_tpu_is_compiled_for_one():
                            "f32[8,4], f32[16,8]", "-o", "f.mlir"], capture_output=True, text=True, check=True)
     assert "compiled for TPU v5e:2x2: " in done.stderr and "flops" in done.stderr
     assert os.path.exists("f.mlir")
+
+
+def test_an_element_loop_is_a_warning_on_a_tpu(monkeypatch, capsys):
+    from gradsmith.cli.generate import HloOptions, request_for
+    from gradsmith.cli.hlo import stablehlo_text
+
+    def slow(x):
+        s = np.float32(0.0)
+        for i in range(x.shape[0]):
+            s = s * s + x[i]
+        return s
+
+    for machine, warned in (("tpu", 1), ("stablehlo", 0)):
+        stablehlo_text(request_for(slow, "slow", (), "f32[9]", hlo=HloOptions(machine=machine)))
+        assert warned == capsys.readouterr().err.count("loop kept: each trip needs what the trips before have made of")

@@ -58,3 +58,21 @@ def test_colours_when_they_are_forced(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in gradsmith("show", "model.py:f", "--sig", "f64[n]").stdout
     assert "\x1b[" in gradsmith("show", "model.py:g", "--sig", "f64[n]", status=1).stderr
+
+
+def test_loops_raised_and_kept():
+    write("loops.py", """
+        def f(x):
+            s = 0.0
+            for i in range(x.shape[0]):
+                s += x[i] * x[i]
+            for i in range(x.shape[0]):
+                s = s * s + x[i]
+            return s
+    """)
+    done = gradsmith("show", "loops.py:f", "--sig", "f64[9]", "-t", "jit", "--at", "raise")
+    assert "sum(" in done.stdout
+    assert 1 == done.stdout.count(" = for ")
+    assert ["loops.py:3:5: loop raised",
+            "loops.py:5:5: loop kept: each trip needs what the trips before have made of `s`"] == (
+                done.stderr.strip().splitlines())
