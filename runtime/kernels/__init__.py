@@ -94,8 +94,11 @@ _ON_DEMAND = {
         "stacked_qr",
         "stacked_pinv",
     ),
+    "normal_loops": ("normal_numbers",),
+    "random_words": ("fold_in", "threefry"),
     "sharing": ("apart", "distinct"),
     "sorting": ("sort", "argsort"),
+    "stream_formulas": ("fma", "stream_erfinv"),
     "views": ("permuted", "reshaped"),
 }
 _MODULES = {name: module for module, names in _ON_DEMAND.items() for name in names}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gradsmith import jit, random, threefry
+from gradsmith import jit, random
 from gradsmith.array import Array
 
 SHAPES = [(), (1,), (7,), (3, 4), (2, 0), (1001,)]

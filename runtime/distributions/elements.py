@@ -1,0 +1,96 @@
+"""Formulas that numbers of streams are made by: from Python they run as compiled loops over arrays, since NumPy has no
+fused multiply-add; in transpiled code they are operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import config, vectorize
+
+from ..transpiler import ops
+from ..transpiler.ops.spelling import NotKnown, as_value, broadcast_together, promote, shape_of, spelled
+
+
+@cache
+def _ufunc(name: str) -> Callable[..., Any]:
+    from .. import kernels
+    kernel = getattr(kernels, name)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return kernel  # type: ignore[no-any-return]
+    bodies = {"fma": lambda x, y, z: kernel(x, y, z), "stream_erfinv": lambda x: kernel(x)}
+    return vectorize(bodies[name])  # type: ignore[no-any-return]
+
+
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, rounded once.  All of one dtype, float32 or float64."""
+    return _ufunc("fma")(x, y, z)
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of erf as XLA has it, for x in (-1, 1) of float32 or float64."""
+    return _ufunc("stream_erfinv")(x)
+
+
+def erf(x: Any) -> Any:
+    """The error function."""
+    from scipy import special
+    return special.erf(x)
+
+
+def words(key: Any, count: Any) -> Any:
+    """`count` words of the stream of `key`.  ValueError: more than a key gives."""
+    if count > 0xFFFFFFFF:
+        raise ValueError(f"{count} random words are more than one key gives; split the key")
+    from ..kernels import threefry
+    out = np.empty(count, np.uint32)
+    threefry(np.array(key, np.uint32), out)
+    return out
+
+
+def folded(key: Any, word: Any) -> Any:
+    """The key made of a key and a word of uint32."""
+    from ..kernels import fold_in
+    out = np.empty(2, np.uint32)
+    fold_in(np.array(key, np.uint32), np.uint32(word), out)
+    return out
+
+
+def is_unit(low: Any, high: Any) -> bool:
+    """Whether the interval is known to be that from 0 to 1."""
+    return type(low) in (int, float) and type(high) in (int, float) and low == 0 and high == 1
+
+
+def _spell(function: Callable[..., Any], name: str) -> None:
+    def call(*operands: Any) -> Any:
+        return getattr(ops, name)(*broadcast_together(*promote(*operands)))
+    spelled(function)(call)
+
+
+_spell(fma, "fma")
+_spell(erfinv, "stream_erfinv")
+_spell(erf, "erf")
+
+
+def _key_value(key: Any) -> Any:
+    """A key, of which the size is to be known."""
+    found = as_value(key)
+    if found.rank and not isinstance(found.shape[-1], int):
+        raise NotKnown("the size of a random key", found.shape[-1])
+    return found
+
+
+@spelled(words)
+def _words(key: Any, count: Any) -> Any:
+    (size,) = shape_of(count)
+    return ops.threefry(_key_value(key), count=size)
+
+
+@spelled(folded)
+def _folded(key: Any, word: Any) -> Any:
+    return ops.fold_in(_key_value(key), as_value(word, "uint32"))
+
+
+is_unit.__gradsmith_native__ = lambda it, low, high: is_unit(low, high)  # type: ignore[attr-defined]
