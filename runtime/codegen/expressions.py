@@ -17,7 +17,7 @@ from ..kernels import allocation
 from . import arrays, values
 from .aliases import Aliases
 from .calls import Caller, dtype_of, type_of
-from .numbers import BIT, FLOATS, LLVM, arithmetic, cast, comparison, is_plain, literal, negated
+from .numbers import BIT, FLOATS, LLVM, arithmetic, cast, comparison, is_plain, literal, negated, unsigned
 from .values import BOOL, FLOAT, INT, TYPES, Array, Known, NotCovered, Number, Other, Value, array, number
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
@@ -296,6 +296,9 @@ class Expressions:
         function = self.value(tree.func)
         if not isinstance(function, Known):
             raise NotCovered("a call of a run-time value")
+        match tree.args:
+            case [ast.Constant(value=int(x))] if function.value is np.uint64 and 2**63 <= x < 2**64:
+                return unsigned(x)
         args = [self.value(arg) for arg in tree.args]
         return self.call(function.value, args, keywords)
 

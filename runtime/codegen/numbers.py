@@ -46,6 +46,11 @@ def literal(value: bool | int | float) -> Number:
     return Number(FLOAT, LLVM[FLOAT](value))
 
 
+def unsigned(value: int) -> Number:
+    """`np.uint64(value)` of an int that is no int64."""
+    return Number(TYPES.uint64, LLVM[TYPES.uint64](value))
+
+
 def of_index(value: Any) -> Number:
     """A size or a counted index: an int64 that is not negative."""
     return Number(INT, value, natural=True)

@@ -15,7 +15,8 @@ from ..transpiler.ops.spelling import NotKnown, as_value, broadcast_together, pr
 
 
 @cache
-def _ufunc(name: str) -> Callable[..., Any]:
+def _loop(name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
+    """A ufunc for each dtype: one that has a loop for float64 would take that for float32."""
     from .. import kernels
     kernel = getattr(kernels, name)
     if config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -26,12 +27,12 @@ def _ufunc(name: str) -> Callable[..., Any]:
 
 def fma(x: Any, y: Any, z: Any) -> Any:
     """x * y + z, rounded once.  All of one dtype, float32 or float64."""
-    return _ufunc("fma")(x, y, z)
+    return _loop("fma", x.dtype)(x, y, z)
 
 
 def erfinv(x: Any) -> Any:
     """The inverse of erf as XLA has it, for x in (-1, 1) of float32 or float64."""
-    return _ufunc("stream_erfinv")(x)
+    return _loop("stream_erfinv", x.dtype)(x)
 
 
 def erf(x: Any) -> Any:

@@ -92,4 +92,6 @@ def clipped(x: Any, low: int, high: int, dtype: Any) -> Any:
     """x in an integer dtype, values out of its range at the range's ends."""
     found = whole(x)
     own = np.iinfo(found.dtype)
+    if low <= own.min and own.max <= high:
+        return found.astype(dtype)
     return found.clip(max(low, own.min), min(high, own.max)).astype(dtype)

@@ -57,6 +57,21 @@ from gradsmith.kernels.trig import cos, sin, tan
 # Found here too, but imported only when asked for: BLAS and LAPACK load SciPy.
 _ON_DEMAND = {
     "blas": ("gemm", "gemm_add", "gemv", "gemv_add", "ger_add", "dot", "nrm2"),
+    "incomplete": (
+        "beta",
+        "betainc",
+        "betaincinv",
+        "betaln",
+        "erfcx",
+        "gamma_function",
+        "gammainc",
+        "gammaincc",
+        "gammainccinv",
+        "gammaincinv",
+        "log_ndtr",
+        "ndtri",
+    ),
+    "incomplete_slopes": ("betainc_slope", "gammainc_slope", "log_gamma_slope"),
     "lapack": (
         "solve",
         "inv",

@@ -85,9 +85,11 @@ def _emit_encrypted(context: Any, builder: Any, signature: Any, arguments: Any) 
     return context.make_tuple(builder, signature.return_type, [x, y])
 
 
-@intrinsic
-def _encrypted(typing: Any, first: Any, second: Any, left: Any, right: Any) -> Any:
+def _type_encrypted(typing: Any, first: Any, second: Any, left: Any, right: Any) -> Any:
     return types.UniTuple(types.uint32, 2)(*[types.uint32] * 4), _emit_encrypted
+
+
+_encrypted: Any = intrinsic(_type_encrypted)
 
 
 @njit(cache=True, nogil=True)

@@ -60,8 +60,17 @@ def _load_alone(name: str) -> ModuleType:
 @cache
 def address(library: str, routine: str) -> int:
     """Where `routine` of `library` lies in this process."""
-    capsule = routines(library)[routine]
+    return pointer_of(routines(library)[routine])
+
+
+def pointer_of(capsule: object) -> int:
+    """What a capsule of a C function points to."""
     return _capsule_pointer(capsule, _capsule_name(capsule))
+
+
+def signature_of(capsule: object) -> str:
+    """The C type of a capsule's function, as Cython writes it."""
+    return _capsule_name(capsule).decode()
 
 
 def register(library: str, names: Iterable[str]) -> None:

@@ -174,6 +174,10 @@ class Op(ABC):
         """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
         return None
 
+    def derivatives_left(self, **params: Any) -> float:
+        """How often more a call with these parameters can be differentiated, where there is a limit to that."""
+        return float("inf")
+
     # --- rules ---------------------------------------------------------------------------------------------
 
     @abstractmethod

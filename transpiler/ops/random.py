@@ -102,10 +102,10 @@ class FoldIn(NoGradient, Op):
 
     def stablehlo(self, h: Any, keys: Any, data: Any, **params: Any) -> Any:
         lanes = data.type.shape
-        parts = [h.reshape(h.slice(keys, [0] * len(lanes) + [k], [*lanes, k + 1], [1] * (len(lanes) + 1)), lanes)
-                 for k in range(2)]
+        ones, starts = [1] * (len(lanes) + 1), [0] * len(lanes)
+        first, second = (h.reshape(h.slice(keys, [*starts, k], [*lanes, k + 1], ones), lanes) for k in range(2))
         both = [h.broadcast(word, (*lanes, 1), range(len(lanes)))
-                for word in _encrypted_hlo(h, *parts, h.constant(0, data.type), data)]
+                for word in _encrypted_hlo(h, first, second, h.constant(0, data.type), data)]
         return h.concatenate(both, len(lanes))
 
     def samples(self) -> list[Sample]:
