@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..ir.dims import same_size
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import Op, RuleError, Sample, batch_all, sample
@@ -18,6 +19,11 @@ from .special import scipy_reference
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA             # of the key schedule
 WORD = 0xFFFFFFFF
+
+
+def _check_keys(keys: Type) -> None:
+    if keys.dtype != "uint32" or keys.rank not in (1, 2) or not same_size(keys.shape[-1], 2):
+        raise RuleError(f"a random key is two uint32 words, not {keys}", kind=TypeError, code="E309")
 
 
 @register
@@ -31,8 +37,7 @@ class Threefry(NoGradient, Op):
     kernel = "threefry({0}, {out})"
 
     def infer(self, keys: Type, *, count: Any) -> Type:
-        if keys.dtype != "uint32" or keys.rank not in (1, 2) or keys.shape[-1] != 2:
-            raise RuleError(f"a random key is two uint32 words, not {keys}", kind=TypeError, code="E309")
+        _check_keys(keys)
         return keys.with_shape((*keys.shape[:-1], count))
 
     def reference(self, keys: Any, *, count: int) -> Any:
@@ -81,8 +86,7 @@ class FoldIn(NoGradient, Op):
     kernel = "fold_in({0}, {1}, {out})"
 
     def infer(self, keys: Type, data: Type, **params: Any) -> Type:
-        if keys.dtype != "uint32" or keys.rank not in (1, 2) or keys.shape[-1] != 2:
-            raise RuleError(f"a random key is two uint32 words, not {keys}", kind=TypeError, code="E309")
+        _check_keys(keys)
         if data.dtype != "uint32" or data.shape != keys.shape[:-1]:
             raise RuleError(f"fold_in takes a uint32 number, not {data}", kind=TypeError, code="E309")
         return keys
