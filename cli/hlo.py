@@ -137,7 +137,7 @@ def _take_apart(tree: Any, name: str, leaves: list[Leaf], labels: list[str]) -> 
 def _require_narrow(func: Func, count: int) -> None:
     """TranspileError: a float64 anywhere but in a captured number, which is a constant.  count: of the arguments."""
     wide = next((p for k, p in enumerate(func.params) if p.type.dtype in WIDE and (k < count or p.type.shape)), None)
-    found = None if wide is None else (f"`{wide.name}` is {wide.type}", None)
+    found: tuple[str, Location | None] | None = None if wide is None else (f"`{wide.name}` is {wide.type}", None)
     if found is None:
         found = next(((f"a value here is {t.type}", stmt.loc) for stmt in all_statements(func.body)
                       for t in stmt.targets if t.type.dtype in WIDE), None)

@@ -40,6 +40,7 @@ _HOMES = {
     **dict.fromkeys(("sparse_hessian", "sparse_jacobian"), "sparse.functions"),
     "Array": "array", "DeviceArray": "device_array", "explain_cache": "cache", "check": "checking",
     "checkpoint": "checkpoint", "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
+    "sharded": "xla.sharded",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
@@ -49,8 +50,8 @@ _HOMES = {
 _SUBMODULES = ("checking", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util", "xla")
 __all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get",
            "device_put", "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian",
-           "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "sparse_hessian", "sparse_jacobian",
-           "stablehlo", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap", "xla"]
+           "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "sharded", "sparse_hessian",
+           "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap", "xla"]
 
 
 def __getattr__(name: str) -> Any:

@@ -102,12 +102,14 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def device(self) -> Device:
-        """Where the elements are."""
+        """Where the elements are; the first of the devices of a mesh."""
         return self._device
 
     def devices(self) -> set[Device]:
-        """The devices that hold the elements: one."""
-        return {self._device}
+        """The devices that hold the elements: one, or those of a mesh."""
+        if self._host is not None:
+            return {self._device}
+        return {Device(f"{self._device.platform}:{place.id}") for place in self._buffer.devices()}
 
     @property
     def is_weak(self) -> bool:

@@ -375,6 +375,14 @@ _code("E606", "An argument of a type that is not supported", TypeError, """
 Arguments are numbers, NumPy arrays, and tuples, lists, dicts and dataclasses of them. Anything else is passed as a
 static argument (`static_argnums`).
 """)
+_code("E610", "A sharding that does not fit", ValueError, """
+`gradsmith.sharded` divides arrays among the devices of a mesh, `{"data": 8}` or `{"data": 4, "model": 2}`. A spec says
+for each axis of an array which axis of the mesh it is divided along: `"data"` (the first axis), `(None, "model")`,
+`(("data", "model"), None)`, or None for an array that each device holds whole. It has at most as many entries as the
+array has axes, names each axis of the mesh at most once, and sizes must be divisible. `in_specs` is a tuple with one
+spec for each argument; for a dict or a list of arrays the spec may be a dict or a list, for any of them one spec for
+all.
+""")
 _code("E609", "A result that is not a number", FloatingPointError, """
 With `nan_check=True`, a result with a NaN raises this error instead. It names the operation that first made a NaN out
 of operands without one: in the value, or, where only the derivative is undefined, in the derivative of that line.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .bindings import XlaError, bindings, parsed, require_libtpu
+from .collectives import Collective, collectives_of
 from .compiler import Build, options_for
 
 
@@ -20,6 +21,11 @@ class CompiledForTpu:
     costs: Mapping[str, float]
     hlo: str
     memory: Mapping[str, int]
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What the chips tell each other."""
+        return collectives_of(self.hlo)
 
     def __getitem__(self, name: str) -> float:
         return self.costs[name]

@@ -11,25 +11,78 @@ import builtins
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..device import Device
 from ..device_array import DeviceArray, Outcome
 from ..log import logger
 from ..raising import users_exception
 from ..target import Target
 from ..transpiler import pipeline
 from ..transpiler.emit.hlo_blocks import Failure
-from ..transpiler.emit.stablehlo import Emitted, emit_module
+from ..transpiler.emit.stablehlo import Emitted, Marks, emit_module
 from ..transpiler.errors import RuleError, error, placed
 from ..transpiler.frontend.texts import Raised
 from ..transpiler.ir.library import Program, main_of
+from ..transpiler.ir.nodes import Func, Var
 from .bindings import XlaError, bindings
 from .compiler import Build, compiled
 from .transfer import place_of, upload
 
 WIDE_FLOATS = frozenset({"float64", "complex128"})
+
+
+class Place(Protocol):
+    """Where a program runs: on one device, or divided among those of a mesh."""
+
+    build: Build
+
+    def devices(self) -> Sequence[Any]:
+        """jax's, one for each partition."""
+
+    def marks(self, func: Func, checked: bool) -> Marks:
+        """What the module says of it."""
+
+    def aliased(self, func: Func) -> Mapping[int, int]:
+        """Params whose memory results may take."""
+
+    def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
+        """The buffer of the k-th argument; `own`: which nobody else holds, `shared`: whether somebody may hold it."""
+
+    def execute(self, executable: Any, buffers: Sequence[Any]) -> list[Any]:
+        """Buffers of the results."""
+
+
+class OneDevice:
+    """A place that is one device."""
+
+    build = Build(stored=True)
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.place = device, place_of(device)
+
+    def devices(self) -> Sequence[Any]:
+        return (self.place,)
+
+    def marks(self, func: Func, checked: bool) -> Marks:
+        return Marks()
+
+    def aliased(self, func: Func) -> Mapping[int, int]:
+        returned = len(func.returned)
+        return {func.params.index(p): returned + k for k, p in enumerate(func.effects)}
+
+    def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
+        if type(value) is not DeviceArray:
+            return upload(np.asarray(value, param.type.numpy), self.place)
+        if value.devices() != {self.device}:
+            return upload(np.asarray(value), self.place)
+        buffer = value.buffer(lambda x: upload(x, self.place))
+        return upload(buffer, self.place) if own and shared else buffer
+
+    def execute(self, executable: Any, buffers: Sequence[Any]) -> list[Any]:
+        return list(executable.execute(list(buffers)))
 
 
 class DeviceProgram:
@@ -40,10 +93,10 @@ class DeviceProgram:
     """
 
     def __init__(self, func: Program, target: Target, *, name: str, reason: str,
-                 raises: Mapping[str, Raised] | None = None) -> None:
+                 raises: Mapping[str, Raised] | None = None, place: Place | None = None) -> None:
         self.target, self.name, self.reason, self.raises = target, name, reason, dict(raises or {})
         self.seconds: dict[str, float] = {}
-        self.place = place_of(target.device)
+        self.place = place or OneDevice(target.device)
         start = perf_counter()
         self.whole = pipeline.run(func, stop="dead")
         self.func = main_of(self.whole)
@@ -58,10 +111,9 @@ class DeviceProgram:
         self.seconds["emit"] = perf_counter() - start
 
     def _emitted(self, checked: bool) -> Emitted:
-        returned = len(self.func.returned)
         try:
-            return emit_module(self.whole, checked=checked,
-                               aliased={p: returned + k for k, p in enumerate(self.written)})
+            return emit_module(self.whole, checked=checked, aliased=self.place.aliased(self.func),
+                               marks=self.place.marks(self.func, checked))
         except RuleError as problem:
             raise problem.at(None) from None
 
@@ -69,7 +121,7 @@ class DeviceProgram:
     def executable(self) -> Any:
         """XlaError: the compiler refuses the module."""
         start = perf_counter()
-        found = compiled(self.text, (place_of(self.target.device),), Build(stored=True))
+        found = compiled(self.text, self.place.devices(), self.place.build)
         self.seconds["compile"] = perf_counter() - start
         logger.info("compiled %s(%s) for %s in %.0f ms: %s", self.name,
                     ", ".join(f"{p.name}: {p.type}" for p in self.func.params), self.target.device,
@@ -84,9 +136,11 @@ class DeviceProgram:
         """
         outcomes = {o: None for v in flat if isinstance(v, DeviceArray) for o in v.unsettled()}
         at_once = bool(self.written and self.failures)
-        given_away = self.written if not at_once else ()
-        buffers = [self._buffer(k, v, k in given_away, k in copied or (k in self.written and at_once))
-                   for k, v in enumerate(flat)]
+        buffers = []
+        for k, (value, param) in enumerate(zip(flat, self.func.params, strict=True)):
+            must_copy = k in copied or (k in self.written and at_once)
+            shared = must_copy or (isinstance(value, DeviceArray) and value.is_shared)
+            buffers.append(self.place.put(k, value, param, must_copy or k in self.written, shared))
         results, outcome = self.run(buffers)
         if outcome is not None:
             outcomes[outcome] = None
@@ -95,20 +149,11 @@ class DeviceProgram:
                 known.require()
         return results, () if at_once else tuple(outcomes)
 
-    def _buffer(self, k: int, value: Any, given_away: bool, copied: bool) -> Any:
-        """The k-th argument on the device, which is nobody else's where it is given away."""
-        if type(value) is not DeviceArray:
-            return upload(np.asarray(value, self.func.params[k].type.numpy), self.place)
-        if value.device != self.target.device:
-            return upload(np.asarray(value), self.place)
-        buffer = value.buffer(lambda x: upload(x, self.place))
-        return upload(buffer, self.place) if copied or (given_away and value.is_shared) else buffer
-
     def run(self, buffers: Sequence[Any]) -> tuple[list[Any], Outcome | None]:
         """(results, what became of it); none where nothing can fail.  Buffers of params that the func writes to are
         given away."""
         try:
-            results = list(self.executable.execute(list(buffers)))
+            results = self.place.execute(self.executable, buffers)
         except bindings().refusals as refused:
             raise XlaError(str(refused)) from None
         if not self.failures:

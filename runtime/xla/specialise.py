@@ -32,11 +32,11 @@ from ..transpiler.frontend.trees import LeafNode, Structure, TreeNode, build, py
 from ..transpiler.frontend.values import Leaf
 from ..transpiler.ir.dims import symbols_of
 from ..transpiler.ir.library import Program, each_func, main_of
-from ..transpiler.ir.nodes import Var
+from ..transpiler.ir.nodes import Func, Var
 from ..transpiler.ir.types import I64
 from ..transpiler.ir.walk import all_statements, sizes_used
 from ..transpiler.stack import deep_stack
-from .program import DeviceProgram
+from .program import DeviceProgram, Place
 
 
 @dataclass(eq=False)
@@ -175,8 +175,10 @@ def weak_leaves(structure: Structure) -> list[bool]:
 @deep_stack()
 def specialise_for(fun: Any, described: Described, *, target: Target, name: str, reason: str,
                    source: str | None = None,
-                   derive: Callable[[Trace, Described], Trace] | None = None) -> DeviceSpecialisation:
-    """Do the whole work for one call, but XLA's.  TranspileError for what cannot be done."""
+                   derive: Callable[[Trace, Described], Trace] | None = None,
+                   place: Callable[[Trace, Func], Place] | None = None) -> DeviceSpecialisation:
+    """Do the whole work for one call, but XLA's.  place: where it is to run, if not on the target's device.
+    TranspileError for what cannot be done."""
     seconds: dict[str, float] = {}
     start = perf_counter()
 
@@ -204,8 +206,9 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     if derive is not None:
         found = derive(found, given)
     seconds["trace"] = perf_counter() - start
-    program = DeviceProgram(sized(found.func, [c.get() for c in found.captures]), target, name=name, reason=reason,
-                            raises=found.raises)
+    whole = sized(found.func, [c.get() for c in found.captures])
+    program = DeviceProgram(whole, target, name=name, reason=reason, raises=found.raises,
+                            place=place(found, main_of(whole)) if place is not None else None)
     seconds.update(program.seconds)
     program.seconds = seconds
     return DeviceSpecialisation(name, found, program, described, fixed, [_like(c.get()) for c in found.captures],

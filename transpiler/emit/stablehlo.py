@@ -12,7 +12,7 @@ checks, is in `hlo_blocks`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.build import Names
@@ -27,6 +27,17 @@ from .hlo_text import HloValue, Writer, identifier, without_unused
 from .hlo_types import in_half_precision, tensor
 
 __all__ = ["Emitted", "Failure", "emit_module", "emit_stablehlo", "specialise"]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a compiler is told beside the code: attributes of the module, of parameters and results by their numbers
+    (`sdy.sharding = ...`), and lines that stand before the function."""
+
+    module: str = ""
+    lines: tuple[str, ...] = ()
+    params: Mapping[int, str] = field(default_factory=dict)
+    results: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,14 +56,14 @@ def emit_stablehlo(func: Program, *, name: str = "main", locations: bool = False
 def emit_module(func: Program, *, name: str = "main", locations: bool = False, checked: bool = False,
                 constants: Mapping[Var, Any] | None = None, arguments: Sequence[str] = (),
                 results: Sequence[str] = (), aliased: Mapping[int, int] | None = None,
-                max_trips: int | None = None, half: str | None = None) -> Emitted:
+                max_trips: int | None = None, half: str | None = None, marks: Marks = Marks()) -> Emitted:
     """One module with one public function.
 
     locations: end lines with the user's own, as MLIR's `loc("file":line:column)`.  checked: an int32 is the last
     result, 0 or the code of the first check that failed.  constants: params that are written as these arrays instead.
     arguments, results: what people call them, written beside.  aliased: by parameters (as numbers among those that
     are left), the results that may take their memory.  max_trips: see `hlo_bounds`.  half:
-    what float32 is written as, "float16" or "bfloat16".
+    what float32 is written as, "float16" or "bfloat16".  marks: attributes for the compiler.
 
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
@@ -61,11 +72,11 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
         func = without_calls(func)
     func = with_known_sizes(func, max_trips)
     with in_half_precision(half):
-        return _emitted(func, name, locations, checked, constants or {}, arguments, results, aliased or {})
+        return _emitted(func, name, locations, checked, constants or {}, arguments, results, aliased or {}, marks)
 
 
 def _emitted(func: Func, name: str, locations: bool, checked: bool, constants: Mapping[Var, Any],
-             arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int]) -> Emitted:
+             arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int], marks: Marks) -> Emitted:
     for param in func.params:
         require_sizes(param, func.params)
     h, names = Printer(), Names()
@@ -80,28 +91,30 @@ def _emitted(func: Func, name: str, locations: bool, checked: bool, constants: M
         emitter.values[param] = value
     found = emitter.func(func.body)
     labels = [*results, "error"] if results and checked else results
-    text = _module(func.name, name, params, h, found, names, arguments, labels, aliased)
+    text = _module(func.name, name, params, h, found, names, arguments, labels, aliased, marks)
     return Emitted(text, tuple(emitter.failures.values()))
 
 
 def _module(module: str, name: str, params: Sequence[HloValue], h: Printer, results: Sequence[HloValue],
-            names: Names, arguments: Sequence[str], labels: Sequence[str], aliased: Mapping[int, int]) -> str:
+            names: Names, arguments: Sequence[str], labels: Sequence[str], aliased: Mapping[int, int],
+            marks: Marks) -> str:
     writer = Writer(tuple(names.taken))
     writer.block(without_unused(h.body, results), "    ")
     declared = []
     for k, param in enumerate(params):
-        attributes = f" {{tf.aliasing_output = {aliased[k]} : i32}}" if k in aliased else ""
+        attributes = _attributes(f"tf.aliasing_output = {aliased[k]} : i32" if k in aliased else "",
+                                 marks.params.get(k, ""))
         place = f" loc({_quoted(arguments[k])})" if arguments else ""
         declared.append(f"%{param.name}: {tensor(param.type)}{attributes}{place}")
     types = [tensor(r.type) for r in results]
-    if labels:
-        returns = [f"{t} {{jax.result_info = {_quoted(label)}}}" for t, label in zip(types, labels, strict=True)]
-    else:
-        returns = types
-    shown = returns[0] if len(types) == 1 and not labels else f"({', '.join(returns)})"
+    infos = [f"jax.result_info = {_quoted(label)}" for label in labels] or [""] * len(types)
+    returns = [t + _attributes(info, marks.results.get(k, "")) for k, (t, info) in enumerate(zip(types, infos,
+                                                                                              strict=True))]
+    shown = returns[0] if returns == types and len(types) == 1 else f"({', '.join(returns)})"
     returned = f"return {', '.join(writer.use(r) for r in results)} : {', '.join(types)}" if results else "return"
     return "\n".join([
-        f"module @{identifier(module)} {{",
+        f"module @{identifier(module)}{' attributes {' + marks.module + '}' if marks.module else ''} {{",
+        *(f"  {line}" for line in marks.lines),
         f"  func.func public @{identifier(name)}({', '.join(declared)}) -> {shown} {{",
         *writer.lines,
         f"    {returned}",
@@ -109,6 +122,11 @@ def _module(module: str, name: str, params: Sequence[HloValue], h: Printer, resu
         "}",
         "",
     ])
+
+
+def _attributes(*texts: str) -> str:
+    given = ", ".join(filter(None, texts))
+    return f" {{{given}}}" if given else ""
 
 
 def _quoted(text: str) -> str:
