@@ -9,7 +9,6 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from gradsmith.target import CASTS
 from gradsmith.to_stablehlo import Arguments, Lowered, Options, lowered_at
 from gradsmith.transpiler.emit.hlo_blocks import location
 from gradsmith.transpiler.errors import Location, Problem, TranspileError, error, error_of
@@ -143,7 +142,7 @@ def _require_narrow(func: Func, count: int) -> None:
                       for t in stmt.targets if t.type.dtype in WIDE), None)
     if found is not None:
         raise error("E207", f"a TPU has no float64, and {found[0]}", found[1], kind=NotImplementedError,
-                    help=f"let all floats become float32: --cast {CASTS[0]}")
+                    help="let all floats become float32: --cast f32")
 
 
 def _told_here(problem: Problem) -> Problem:

@@ -79,7 +79,7 @@ def _marked(kind: str) -> Callable[[Fun], Fun]:
 @_marked("jit")
 def jit(fun: Fun | None = None, *, static_argnums: int | Sequence[int] | None = None,
         static_argnames: str | Sequence[str] | None = None, source: str | None = None, target: str | None = None,
-        checked: bool = True, cast: str | None = None) -> Any:
+        checked: bool = True, cast: str | None = None, max_trips: int | None = None) -> Any:
     """Compile a function.  A function with typed parameters is compiled at once, else at its first call.
 
     static_argnums, static_argnames: arguments known while compiling; each new value compiles anew.  What is not a
@@ -88,12 +88,14 @@ def jit(fun: Fun | None = None, *, static_argnums: int | Sequence[int] | None = 
     target: "cpu"; "xla" or "tpu", for which XLA compiles (docs/tpu.md).  Without it, where `fun` runs if it was
     compiled itself; what is made of the function (`grad(jit(f, target="xla"))`) runs there, too.
     checked: what the function raises is raised; False leaves that out on those targets.  cast: "f32", "f16" or "bf16",
-    which all floats become there.
+    which all floats become there.  max_trips: how often a `while` loop runs at most there, where its steps are saved
+    for a derivative and nothing else tells; should it run more often, results are NaN.
     """
     if fun is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, source=source,
-                                 target=target, checked=checked, cast=cast)
-    where = None if target is None and cast is None else parse_target(target or "cpu", checked, cast)
+                                 target=target, checked=checked, cast=cast, max_trips=max_trips)
+    is_open = target is None and cast is None and max_trips is None
+    where = None if is_open else parse_target(target or "cpu", checked, cast, max_trips)
     made = function("jit", fun, source=source, static=_static(fun, static_argnums, static_argnames), target=where)
     if not made.target.is_xla:
         from .on_import import compile_if_typed

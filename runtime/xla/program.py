@@ -15,18 +15,19 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..device import Device
 from ..device_array import DeviceArray, Outcome
 from ..log import logger
 from ..raising import users_exception
 from ..target import Target
 from ..transpiler import pipeline
 from ..transpiler.emit.hlo_blocks import Failure
+from ..transpiler.emit.hlo_cast import half_of, in_single_precision
 from ..transpiler.emit.stablehlo import Emitted, Marks, emit_module
 from ..transpiler.errors import RuleError, error, placed
 from ..transpiler.frontend.texts import Raised
 from ..transpiler.ir.library import Program, main_of
 from ..transpiler.ir.nodes import Func, Var
+from ..transpiler.raise_loops.findings import Finding
 from .bindings import XlaError, bindings
 from .compiler import Build, compiled
 from .transfer import place_of, upload
@@ -60,8 +61,8 @@ class OneDevice:
 
     build = Build(stored=True)
 
-    def __init__(self, device: Device) -> None:
-        self.device, self.place = device, place_of(device)
+    def __init__(self, target: Target) -> None:
+        self.target, self.device, self.place = target, target.device, place_of(target.device)
 
     def devices(self) -> Sequence[Any]:
         return (self.place,)
@@ -74,10 +75,11 @@ class OneDevice:
         return {func.params.index(p): returned + k for k, p in enumerate(func.effects)}
 
     def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
+        dtype = self.target.dtype(param.type)
         if type(value) is not DeviceArray:
-            return upload(np.asarray(value, param.type.numpy), self.place)
-        if value.devices() != {self.device}:
-            return upload(np.asarray(value), self.place)
+            return upload(np.asarray(value, dtype), self.place)
+        if value.devices() != {self.device} or value.dtype != dtype:
+            return upload(np.asarray(value, dtype), self.place)
         buffer = value.buffer(lambda x: upload(x, self.place))
         return upload(buffer, self.place) if own and shared else buffer
 
@@ -88,19 +90,30 @@ class OneDevice:
 class DeviceProgram:
     """func: all of its sizes are numbers.  raises: what the program raises, by the text that a check gives for it.
 
-    text: the module.  failures: what its error flag says.  seconds: what each stage took.
+    findings: what became of its loops so far.
+
+    text: the module.  failures: what its error flag says.  loops: what became of its loops; those that a TPU runs
+    element by element are warned of.  seconds: what each stage took.
     TranspileError: an operation that StableHLO lacks, with the user's line; float64 on a machine without.
     """
 
     def __init__(self, func: Program, target: Target, *, name: str, reason: str,
-                 raises: Mapping[str, Raised] | None = None, place: Place | None = None) -> None:
+                 raises: Mapping[str, Raised] | None = None, place: Place | None = None,
+                 findings: Sequence[Finding] = ()) -> None:
         self.target, self.name, self.reason, self.raises = target, name, reason, dict(raises or {})
         self.seconds: dict[str, float] = {}
-        self.place = place or OneDevice(target.device)
+        self.place = place or OneDevice(target)
         start = perf_counter()
-        self.whole = pipeline.run(func, stop="dead")
+        if target.cast is not None:
+            func = in_single_precision(func)
+        findings = list(findings)
+        self.whole = pipeline.run(func, stages=pipeline.stablehlo_stages(findings))
         self.func = main_of(self.whole)
         self.seconds["pipeline"] = perf_counter() - start
+        self.loops = tuple(dict.fromkeys(findings))
+        if target.device.platform == "tpu":
+            for finding in filter(lambda f: f.is_slow, self.loops):
+                logger.warning("%s", finding)
         start = perf_counter()
         self.written = tuple(self.func.params.index(p) for p in self.func.effects)
         _require_floats(self.func.params, target)
@@ -113,7 +126,8 @@ class DeviceProgram:
     def _emitted(self, checked: bool) -> Emitted:
         try:
             return emit_module(self.whole, checked=checked, aliased=self.place.aliased(self.func),
-                               marks=self.place.marks(self.func, checked))
+                               marks=self.place.marks(self.func, checked), max_trips=self.target.max_trips,
+                               half=half_of(self.target.cast))
         except RuleError as problem:
             raise problem.at(None) from None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from .compiler import Build
 from .program import DeviceProgram
 from .sharding import LEFT_OPEN, Mesh, Spec, marks, mesh_of, require_fit, specs_of_argument, specs_of_results
 from .specialise import DeviceSpecialisation, specialise_for
+from .transfer import uploader
 
 
 class Sharded:
@@ -148,9 +148,11 @@ class OnMesh:
 
     def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
         if isinstance(value, DeviceArray):
-            here = value.buffer(np.array)
-        else:
-            here = np.array(value, param.type.numpy)        # jax reads it later, when its owner may have changed it
+            here = value.buffer(uploader(value.device))
+            if here.dtype != self.target.dtype(param.type):
+                here = np.array(value).astype(self.target.dtype(param.type))
+        else:               # a copy: jax reads it later, when its owner may have changed it
+            here = np.array(value, self.target.dtype(param.type))
         with sixty_four_bits():
             return bindings().jax.device_put(here, self.shardings[k])
 
@@ -171,15 +173,16 @@ class OnMesh:
 
 
 def sharded(fun: Callable[..., Any] | None = None, *, mesh: Mapping[str, int], in_specs: Any = None,
-            out_specs: Any = LEFT_OPEN, target: str = "xla", checked: bool = True, cast: str | None = None) -> Any:
+            out_specs: Any = LEFT_OPEN, target: str = "xla", checked: bool = True, cast: str | None = None,
+            max_trips: int | None = None) -> Any:
     """`fun` on the devices of a mesh, such as {"data": 8}: XLA's partitioner divides its work among them.
 
     in_specs: a tuple with a spec for each argument, or one of None and a string for all.  A spec says for each axis of
     an array along which axis of the mesh it is divided: "data" (the first axis), (None, "model"), (("data", "model"),),
     or None for an array that each device holds whole.  In place of a spec, a dict, list or named tuple of specs for
     such an argument.  out_specs: the same for the result; left out, the partitioner chooses.
-    target: "xla" (the CPU's devices, see XLA_FLAGS=--xla_force_host_platform_device_count) or "tpu".  checked, cast: as
-    for `jit`.
+    target: "xla" (the CPU's devices, see XLA_FLAGS=--xla_force_host_platform_device_count) or "tpu".  checked, cast,
+    max_trips: as for `jit`.
 
     The meaning of `fun` does not change: sums over a divided axis are summed over devices.  So a data-parallel gradient
     is `sharded(grad(loss), mesh={"data": 8}, in_specs=(None, "data", "data"), out_specs=None)`.  Inside other
@@ -190,10 +193,10 @@ def sharded(fun: Callable[..., Any] | None = None, *, mesh: Mapping[str, int], i
     """
     if fun is None:
         return functools.partial(sharded, mesh=mesh, in_specs=in_specs, out_specs=out_specs, target=target,
-                                 checked=checked, cast=cast)
-    where = parse_target(target, checked, cast)
+                                 checked=checked, cast=cast, max_trips=max_trips)
+    where = parse_target(target, checked, cast, max_trips)
     if not where.is_xla:
         raise error("E604", "sharded runs on devices of XLA's", None, kind=ValueError, help='target="xla" or "tpu"')
     if in_specs is not None and not isinstance(in_specs, (str, tuple, list)):
         raise error("E610", f"in_specs is a tuple with one spec for each argument, not {in_specs!r}", None)
-    return Sharded(fun, mesh_of(mesh), in_specs, out_specs, replace(where, cast=cast))
+    return Sharded(fun, mesh_of(mesh), in_specs, out_specs, where)

@@ -25,6 +25,7 @@ from ..device_array import DeviceArray, Outcome
 from ..overlap import same_arrays
 from ..specialise import python_kind, run_time, statics_hold
 from ..target import Target
+from ..to_stablehlo import raising
 from ..transpiler.emit.hlo_sizes import specialise as with_sizes
 from ..transpiler.errors import error
 from ..transpiler.frontend.trace import Trace, leaves_of, trace
@@ -35,6 +36,7 @@ from ..transpiler.ir.library import Program, each_func, main_of
 from ..transpiler.ir.nodes import Func, Var
 from ..transpiler.ir.types import I64
 from ..transpiler.ir.walk import all_statements, sizes_used
+from ..transpiler.raise_loops.findings import Finding
 from ..transpiler.stack import deep_stack
 from .program import DeviceProgram, Place
 
@@ -183,8 +185,10 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     start = perf_counter()
 
     def traced(arguments: Described, same: Mapping[int, int] | None = None) -> Trace:
-        return trace(fun, arguments.args, arguments.kwargs, source=source, keeps_effects=derive is None, same=same)
+        with raising(findings):
+            return trace(fun, arguments.args, arguments.kwargs, source=source, keeps_effects=derive is None, same=same)
 
+    findings: list[Finding] = []
     fixed: list[tuple[Leaf, Any]] = []
     given = described
     found = traced(given)
@@ -208,7 +212,7 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     seconds["trace"] = perf_counter() - start
     whole = sized(found.func, [c.get() for c in found.captures])
     program = DeviceProgram(whole, target, name=name, reason=reason, raises=found.raises,
-                            place=place(found, main_of(whole)) if place is not None else None)
+                            place=place(found, main_of(whole)) if place is not None else None, findings=findings)
     seconds.update(program.seconds)
     program.seconds = seconds
     return DeviceSpecialisation(name, found, program, described, fixed, [_like(c.get()) for c in found.captures],

@@ -286,6 +286,35 @@ def test_the_programs_own_exceptions():
     assert np.isnan(unchecked(-1.0))
 
 
+@pytest.mark.parametrize("cast, dtype, room", [("f32", "float32", 1e-5), ("f16", "float16", 2e-2),
+                                               ("bf16", "bfloat16", 1e-1)])
+def test_floats_become_shorter_ones(cast, dtype, room):
+    found = jit(grad(loss), target="xla", cast=cast)(device_put(W, "xla:0"), X, Y)
+    assert found.dtype.name == dtype
+    np.testing.assert_allclose(np.asarray(found, np.float64), grad(loss)(W, X, Y), rtol=room, atol=room)
+
+
+def test_loops_over_elements_are_raised_and_those_of_derivatives_bounded():
+    def product(a, b):
+        c = np.zeros((a.shape[0], b.shape[1]))
+        for i in range(a.shape[0]):
+            for j in range(b.shape[1]):
+                for k in range(a.shape[1]):
+                    c[i, j] += a[i, k] * b[k, j]
+        return c
+
+    there = jit(product, target="xla")
+    close(X @ W, there(X, W))
+    assert "while" not in there.source(X, W)
+
+    def halved(x):
+        while x > 1.0:
+            x = x / 2.0
+        return x * x
+
+    close(grad(halved)(40.0), np.asarray(jit(grad(halved), target="xla", max_trips=10)(40.0)))
+
+
 @pytest.mark.parametrize("options, text", [
     ({"target": "gpu"}, "no target 'gpu'"),
     ({"target": "xla:one"}, "no target 'xla:one'"),
@@ -323,9 +352,13 @@ def test_a_missing_jaxlib_says_what_to_install():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_an_operation_that_is_lacking_is_refused_at_its_line():
-    with pytest.raises(TranspileError) as found:
-        jit(lambda a: np.linalg.eigvalsh(a), target="xla")(W[:3])
+def falling(x):
+    return x if x < 1.0 else falling(x / 2.0)
+
+
+def test_what_stablehlo_lacks_is_refused_at_its_line():
+    with pytest.raises(TranspileError, match=r"falling\(x / 2.0\)") as found:
+        jit(falling, target="xla")(8.0)
     assert found.value.problems[0].code == "E207"
 
 
