@@ -19,5 +19,5 @@ accumulate = elementwise(
     samples=[sample(grid(3), grid(3, seed=1)), sample(grid(2, dtype="float32"), grid(2, dtype="float32", seed=1)),
              sample(np.arange(3), np.arange(3))],
     doc="total + x, where the order of the additions to one total is left open, so that loops vectorise.")
-accumulate.short = "total"
+accumulate.short, accumulate.additive = "total", (0, 1)
 accumulate.folding = Folding("sum", "cumsum", "accumulate", "iufc")

@@ -55,6 +55,8 @@ subtract = elementwise(
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "uint8")),
                            complex_plane(2)], doc="x - y.")
 
+add.additive, subtract.additive = (0, 1), (0,)
+
 multiply = elementwise(
     "multiply", np.multiply, partials=lambda x, y, r: (y, x), scalar=_or_of_bools("{0} * {1}", "{0} & {1}"),
     stablehlo="multiply", simplify=simpler_product, as_dimension=lambda x, y: x * y,

@@ -170,6 +170,8 @@ class Op(ABC):
     less_than: tuple[bool, bool] | None = None  # a comparison `a < b`: whether it reads the other way, and as `<=`
     holds_both = False          # of bools: true only where both arguments are
 
+    additive: tuple[int, ...] = ()              # arguments to which the rest is only added
+
     def giving_only(self, used: Sequence[bool]) -> Op | None:
         """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
         return None

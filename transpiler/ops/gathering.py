@@ -193,6 +193,7 @@ class ScatterAdd(ArrayWrite):
     """x with v added at index arrays; what falls on one place is added up."""
 
     name, hlo, adds, masks = "scatter_add", "add", True, False
+    additive = (0,)
 
     def reference(self, x: Any, v: Any, *indices: Any, axes: Axes) -> Any:
         places = numpy_places(x, indices, axes)

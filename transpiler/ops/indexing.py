@@ -414,6 +414,7 @@ class AddAt(Write):
     """x with v added to the elements at the index."""
 
     name, access, by_arrays, adds, masks = "add_at", "add_at", "scatter_add", True, False
+    additive = (0,)
 
     def reference(self, x: Any, v: Any, *scalars: Any, index: Index) -> Any:
         result = np.array(x)
