@@ -67,6 +67,7 @@ class Options:
     cast: str | None = None
     max_trips: int | None = None
     raise_loops: bool = True
+    mask_lanes: bool = True
     name: str = "main"
 
     def __post_init__(self) -> None:
@@ -123,7 +124,7 @@ class Lowered:
 
 def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool = True, captures: str = "constants",
               cast: str | None = None, max_trips: int | None = None, raise_loops: bool = True,
-              source: str | None = None) -> Emission:
+              mask_lanes: bool = True, source: str | None = None) -> Emission:
     """The function from arguments to the text of a StableHLO module whose public function `main` does what `fun`
     does.  `fun` may be the result of `jit`, `grad`, `vmap` or any other transform.
 
@@ -138,9 +139,10 @@ def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool
     raise_loops: loops over elements become operations on whole arrays where no trip needs what another has computed,
     before derivatives are taken and after; `lower(...).loops` tells of each loop.  Sums may then be added in another
     order.
+    mask_lanes: loops over lanes of a batch, which branch on values of the lane, become operations on all lanes.
     TranspileError: what cannot be transpiled or written (E207), with the user's line.
     """
-    return Emission(fun, Options(checked, locations, captures, cast, max_trips, raise_loops), source)
+    return Emission(fun, Options(checked, locations, captures, cast, max_trips, raise_loops, mask_lanes), source)
 
 
 class Emission:
@@ -174,7 +176,12 @@ def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, sour
     func = _sized(traced)
     if options.cast is not None:
         func = in_single_precision(func)
-    func = pipeline.run(func, stages=pipeline.stablehlo_stages(findings, raises=options.raise_loops))
+    stages = pipeline.stablehlo_stages(findings, raises=options.raise_loops, masks=options.mask_lanes,
+                                       max_trips=options.max_trips)
+    try:
+        func = pipeline.run(func, stages=stages)
+    except RuleError as problem:
+        raise problem.at(None) from None
     return dataclasses.replace(written(traced, func, given, options), loops=tuple(dict.fromkeys(findings)))
 
 

@@ -15,6 +15,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
+from .emit.hlo_bounds import with_known_sizes
+from .emit.hlo_inline import without_calls
 from .ir.library import Program, each_func, main_of
 from .ir.nodes import Func, Module
 from .ir.verify import InvalidIR, verify
@@ -37,6 +39,7 @@ from .raise_loops.findings import Finding
 from .raise_loops.stage import raise_loops
 from .report import Report
 from .stack import deep_stack
+from .transforms.masked import mask_lanes
 
 
 @dataclass(frozen=True)
@@ -101,20 +104,29 @@ def raise_all(func: Func, *, findings: list[Finding] | None = None, keeps: bool 
     return raise_loops(func, tidy, findings, keeps=keeps)
 
 
-def stablehlo_stages(findings: list[Finding] | None = None, *, raises: bool = True) -> tuple[Stage, ...]:
-    """The stages before StableHLO is written.  raises: whether loops are raised."""
+def mask_all(func: Func) -> Func:
+    masked = mask_lanes(func)
+    return func if masked is func else tidy(masked)
+
+
+def stablehlo_stages(findings: list[Finding] | None = None, *, raises: bool = True, masks: bool = True,
+                     max_trips: int | None = None) -> tuple[Stage, ...]:
+    """The stages before StableHLO is written.  raises: whether loops are raised.  masks: whether loops over lanes that
+    branch become operations on all lanes.  max_trips: see `emit.hlo_bounds`."""
     before = STAGES[:[stage.name for stage in STAGES].index("fuse")]
-    if not raises:
-        return before
-    return (*before, Stage("raise", partial(raise_all, findings=findings, keeps=False),
-                           "loops over elements made operations on whole arrays"))
+    return (*before,
+            Stage("calls", without_calls, "called functions written in place", whole=True),
+            Stage("sizes", partial(with_known_sizes, max_trips=max_trips), "room for all that loops may save"),
+            *([Stage("raise", partial(raise_all, findings=findings, keeps=False),
+                     "loops over elements made operations on whole arrays")] if raises else []),
+            *([Stage("mask", mask_all, "loops over lanes that branch made operations on all lanes")] if masks else []))
 
 
 PARALLEL_STAGES = tuple(
     Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage
     for stage in STAGES)
 ProgramT = TypeVar("ProgramT", Func, Module, Program)
-NAMES = (*(stage.name for stage in STAGES), "raise")
+NAMES = (*(stage.name for stage in STAGES), "calls", "sizes", "raise", "mask")
 
 
 def reporting(stages: Sequence[Stage], report: Report) -> tuple[Stage, ...]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..errors import Location
 
 I32 = Type("int32")
-TOO_MANY = "max_trips"                          # kind of a check that a loop went on for no longer than was said
+TOO_MANY = "a loop ran more often than max_trips = "       # how the text of a check begins that always matters
 NAMELESS = re.compile(r"t(_\d+)+")              # what rules call results that nobody named
 NUMBERS = re.compile(r"(_\d+)+$")
 
@@ -286,7 +286,7 @@ class Emitter:
         return any(isinstance(s, Check) and self._matters(s) for b in blocks for s in all_statements(b))
 
     def _matters(self, check: Check) -> bool:
-        return check.kind == TOO_MANY or (self.checked and not check.prints)
+        return check.message.startswith(TOO_MANY) or (self.checked and not check.prints)
 
     def _flag(self, flagged: bool) -> list[HloValue]:
         return [self.error] if flagged and self.error is not None else []
@@ -301,8 +301,7 @@ class Emitter:
         if self.error is None or not self._matters(check):
             return
         if check not in self.failures:
-            kind = "RuntimeError" if check.kind == TOO_MANY else check.kind
-            self.failures[check] = Failure(len(self.failures) + 1, kind, check.message, check.loc)
+            self.failures[check] = Failure(len(self.failures) + 1, check.kind, check.message, check.loc)
         h, code = self.h, self.failures[check].code
         unless = h.op("not", self.value(check.pred))
         first = h.op("and", unless, h.compare("EQ", self.error, h.constant(0, I32)))

@@ -29,8 +29,8 @@ from .hlo_blocks import TOO_MANY
 def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
     """The func in which sizes that follow from ints of the running function are numbers, where they are bounded.
 
-    max_trips: how often a `while` loop runs at most, where nothing else tells; it is checked (`Check` of kind
-    `TOO_MANY`).  Other sizes stay as they are.  RuleError: an array with room for more is used as a whole.
+    max_trips: how often a `while` loop runs at most, where nothing else tells; it is checked (with the
+    message `TOO_MANY`).  Other sizes stay as they are.  RuleError: an array with room for more is used as a whole.
     """
     while True:
         names = _sizes(func)
@@ -94,8 +94,7 @@ def _counted(loop: While, most: int) -> list[Stmt]:
                       inits=(*loop.inits, int_const(0)), body=Block(tuple(inner.stmts), results))
     with building() as after:
         fits = ops.less_equal(trips, int_const(most))
-    message = f"the loop ran for more than max_trips = {most} iterations"
-    return [counted, *after.stmts, Check(fits, TOO_MANY, message, loop.loc)]
+    return [counted, *after.stmts, Check(fits, "RuntimeError", f"{TOO_MANY}{most}", loop.loc)]
 
 
 def _require_elementwise(func: Func, sizes: Mapping[str, int]) -> None:

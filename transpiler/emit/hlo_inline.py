@@ -11,12 +11,16 @@ from dataclasses import replace
 
 from ..errors import RuleError
 from ..ir.build import Names, building
+from ..ir.library import Program
 from ..ir.nodes import Block, Call, Func, Module, Value, Var
 from ..ir.walk import all_statements, blocks, inline, replacement, substituted, used_names, with_blocks
 
 
-def without_calls(module: Module) -> Func:
-    """RuleError (located where the call has a place): a func that calls itself, directly or not."""
+def without_calls(module: Program) -> Func:
+    """The main func with all that it calls in it.  RuleError (located where the call has a place): a func that calls
+    itself, directly or not."""
+    if isinstance(module, Func):
+        return module
     done: dict[str, Func] = {}
 
     def flat(func: Func, above: tuple[str, ...]) -> Func:

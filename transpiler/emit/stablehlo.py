@@ -17,7 +17,7 @@ from typing import Any
 
 from ..ir.build import Names
 from ..ir.library import Program
-from ..ir.nodes import Func, Module, Var
+from ..ir.nodes import Func, Var
 from .hlo_blocks import Emitter, Failure
 from .hlo_bounds import with_known_sizes
 from .hlo_inline import without_calls
@@ -68,9 +68,7 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
     """
-    if isinstance(func, Module):
-        func = without_calls(func)
-    func = with_known_sizes(func, max_trips)
+    func = with_known_sizes(without_calls(func), max_trips)
     with in_half_precision(half):
         return _emitted(func, name, locations, checked, constants or {}, arguments, results, aliased or {}, marks)
 

@@ -18,6 +18,7 @@ from .types import I64
 from .walk import all_statements
 
 DEEPEST = 40        # ints looked through
+NOTHING = "nothing"
 
 
 class Bounds:
@@ -30,6 +31,8 @@ class Bounds:
         self._owner: dict[str, tuple[Stmt, int]] = {}           # of targets
         self._carry: dict[str, tuple[Stmt, int]] = {}
         self._let: dict[Var, Let] = {}
+        self._named: dict[str, Let] = {}
+        self._arrays: dict[Value, list[Value]] = {}             # what an array of ints that is carried may be
         for stmt in all_statements(func.body):
             if isinstance(stmt, (For, While, If)):
                 self._owner.update({t.name: (stmt, k) for k, t in enumerate(stmt.targets) if t.type == I64})
@@ -37,6 +40,14 @@ class Bounds:
                 self._carry.update({c.name: (stmt, k) for k, c in enumerate(stmt.carries) if c.type == I64})
             if isinstance(stmt, Let) and len(stmt.targets) == 1:
                 self._let[stmt.target] = stmt
+                self._named[stmt.target.name] = stmt
+            elif isinstance(stmt, If):
+                arms = zip(stmt.then.results, stmt.orelse.results)
+                self._arrays.update({t: [*s] for t, s in zip(stmt.targets, arms)})
+            elif isinstance(stmt, (For, While)):
+                sources = list(zip(stmt.inits, stmt.body.results))
+                self._arrays.update({t: [*s] for t, s in zip(stmt.targets, sources)})
+                self._arrays.update({c: [*s] for c, s in zip(stmt.carries, sources)})
 
     def exact(self, value: Value) -> int | None:
         """Its value, where it is the same in every run."""
@@ -107,7 +118,39 @@ class Bounds:
             sides = [self._of(self.ints.dim(b.results[k]), most, depth) for b in (stmt.then, stmt.orelse)]
             known = [s for s in sides if s is not None]
             return None if len(known) < 2 else max(known) if most else min(known)
+        let = self._named.get(name)
+        if let is not None and let.op.access == "load" and let.args[0].type.dtype == "int64":
+            found = self._elements(let.args[0], most, depth, set())
+            return found if isinstance(found, int) else None
         return symbol.low if not most and symbol.low >= 0 else None
+
+    # --- of arrays -----------------------------------------------------------------------------------------------
+
+    def _elements(self, array: Value, most: bool, depth: int, seen: set[Value]) -> int | str | None:
+        """The bound of all elements that were written to an array; NOTHING where none were."""
+        if isinstance(array, Const):
+            return int(array.value)
+        if array in seen:
+            return NOTHING
+        seen.add(array)
+        let = self._let.get(array)
+        if let is not None:
+            if let.op.is_unset:
+                return NOTHING
+            if let.op.access == "load":
+                return self._elements(let.args[0], most, depth, seen)
+            if let.op.access != "store":
+                return None
+            value = let.args[1]
+            new = self._elements(value, most, depth, seen) if value.type.shape else self._of(
+                self.ints.dim(value), most, depth)
+            return _wider(self._elements(let.args[0], most, depth, seen), new, most)
+        if array not in self._arrays:
+            return None
+        found: int | str | None = NOTHING
+        for source in self._arrays[array]:
+            found = _wider(found, self._elements(source, most, depth, seen), most)
+        return found
 
     # --- of loops ------------------------------------------------------------------------------------------------
 
@@ -184,6 +227,14 @@ class Bounds:
                 start = substitute(gap, {carry.name: self.ints.dim(stmt.inits[k])})
                 return self._way(start, -change * factor, depth)
         return None
+
+
+def _wider(a: int | str | None, b: int | str | None, most: bool) -> int | str | None:
+    if a is None or b is None:
+        return None
+    if isinstance(a, str) or isinstance(b, str):
+        return b if isinstance(a, str) else a
+    return max(a, b) if most else min(a, b)
 
 
 def _factor(dim: Any, name: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Which carries of a loop are sums: to which every iteration only adds, so that the order of iterations does not matter.
+"""Which carries of a loop are sums: to which iterations only add, so that their order does not matter.
 
     d_w = for lane ... carry (s = 0):   t = add(s, x);  u = if p: yield t else: yield s;  yield u         a sum
 """
