@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .cache import explain_cache
     from .checking import check
     from .checkpoint import checkpoint
+    from .custom_rules import custom_jvp, custom_vjp
     from .device_array import DeviceArray
     from .placement import block_until_ready, device_get, device_put, devices
     from .sparse.functions import sparse_hessian, sparse_jacobian
@@ -41,17 +42,19 @@ _HOMES = {
     "Array": "array", "DeviceArray": "device_array", "explain_cache": "cache", "check": "checking",
     "checkpoint": "checkpoint", "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
     "sharded": "xla.sharded",
+    "custom_jvp": "custom_rules", "custom_vjp": "custom_rules",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
                     "transpiler.signature"),
 }
-_SUBMODULES = ("checking", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util", "xla")
-__all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "device_get",
-           "device_put", "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "jacfwd", "jacobian",
-           "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "sharded", "sparse_hessian",
-           "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util", "value_and_grad", "vjp", "vmap", "xla"]
+_SUBMODULES = ("checking", "implicit", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util", "xla")
+__all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "custom_jvp",
+           "custom_vjp", "device_get", "device_put", "devices", "explain_cache", "functional", "grad", "hessian",
+           "hvp", "implicit", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random",
+           "sharded", "sparse_hessian", "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util",
+           "value_and_grad", "vjp", "vmap", "xla"]
 
 
 def __getattr__(name: str) -> Any:

@@ -170,7 +170,7 @@ def _derived(func: Func, kind: str, kept: int, wanted: Sequence[bool]) -> Func:
     moved = jvp(func, wanted)
     count = len(func.results) + sum(r.type.is_inexact for r in func.results[:kept])
     moved = _with_results(moved, moved.results[:count])
-    straight = all(isinstance(stmt, (Let, Check)) for stmt in func.body.stmts)
+    straight = all(isinstance(stmt, (Let, Check)) for stmt in moved.body.stmts)
     return moved if straight else beside(func, moved, len(func.results))
 
 

@@ -207,7 +207,8 @@ def specialise(fun: Any, described: Described, *, name: str, reason: str, source
     itself refuses arrays that share memory with what it writes to.  TranspileError for what cannot be done."""
     seconds: dict[str, float] = {}
     start = perf_counter()
-    traced = trace(fun, described.args, described.kwargs, source=source, keeps_effects=derive is None)
+    traced = trace(fun, described.args, described.kwargs, source=source, keeps_effects=derive is None,
+                   orders=int(derive is not None))
     same: dict[int, int] = {}
     if traced.written:
         traced, same = _shared(fun, traced, described, source)

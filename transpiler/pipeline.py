@@ -1,6 +1,6 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
-    traced ─ transform ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
+    traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ promote ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
@@ -29,6 +29,7 @@ from .optimize.gather import gather_adds
 from .optimize.gather_rows import gather_rows
 from .optimize.hoist import hoist_all
 from .optimize.newest import read_newest
+from .optimize.place_calls import place_ruled_calls
 from .optimize.promote import promote
 from .optimize.put_back import put_back
 from .optimize.settle import settle
@@ -83,6 +84,7 @@ def promote_all(func: Func) -> Func:
 
 
 STAGES: tuple[Stage, ...] = (
+    Stage("place", place_ruled_calls, "calls of functions with rules of their own put in place", whole=True),
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
     Stage("common", share_common, "equal statements computed once"),
     Stage("put_back", put_back, "places cleared and then added to are stored to"),

@@ -19,6 +19,7 @@ from .decided import check_own
 from .environment import MISSING
 from .grown import GrownList
 from .guards import Access
+from .ruled_calls import DEFINING, RULED, define_rule
 from .stand_ins import numpys_own
 from .updates import At
 from .values import (
@@ -30,10 +31,12 @@ from .values import (
     Closure,
     Instance,
     Masked,
+    Native,
     OuterDict,
     OuterList,
     Partial,
     Super,
+    TransformValue,
     from_numpy,
     is_scalar,
     type_of,
@@ -65,6 +68,8 @@ def get_attribute(it: Interpreter, value: Any, name: str) -> Any:
         return _super_attribute(it, value, name)
     if isinstance(value, BoundMethod):
         return value.receiver if name == "__self__" else get_attribute(it, value.function, name)
+    if isinstance(value, TransformValue) and value.kind in RULED and name in DEFINING:
+        return Native(functools.partial(define_rule, value, name))
     if isinstance(value, (Closure, Partial)):
         return _function_attribute(it, value, name)
     if isinstance(value, (OuterList, OuterDict)) and name in MUTATORS:

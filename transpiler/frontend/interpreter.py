@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -55,6 +56,12 @@ class Probe(Exception):
     """A loop that is tried while transpiling does something at run time."""
 
 
+def _writes_to_argument(name: str) -> RuleError:
+    return RuleError(f"`{name}` writes to an argument, which a function with a custom rule may not where it is "
+                     "differentiated", code="E124", kind=NotImplementedError,
+                     help="copy the argument, and return what it is to hold")
+
+
 class Interpreter:
     """One trace.  `here` is the place of what is being done, for errors and for emitted statements."""
 
@@ -81,6 +88,8 @@ class Interpreter:
         self.loop_types: dict[tuple[int, int], dict[Any, Any]] = {}      # of a loop in a frame: what it carried before
         self.ranges: dict[str, tuple[Any, Any]] = {}     # least and greatest value of loop indices, by name
         self.outside = captures.outside
+        self.orders = 0                                  # derivatives that are taken of what is interpreted ...
+        self.within: Counter[int] = Counter()            # ... less those in whose custom rules it stands, by function
         self.branching = 0                               # arms of run-time branches, and loops, around what is done
         self.outlined = False                            # the next function called becomes a func of its own
         self.recursive: dict[Any, str] = {}              # functions whose calls stay calls, see `recursion` ...
@@ -296,11 +305,12 @@ class Interpreter:
         return class_attribute(self, type_of(receiver), name, receiver, missing=None)
 
     def subtrace(self, callee: Any, args: Sequence[Any], kwargs: dict[str, Any],
-                 name: str | None = None) -> tuple[Func, Structure, tuple[Value, ...]]:
+                 name: str | None = None, keeps_args: bool = False) -> tuple[Func, Structure, tuple[Value, ...]]:
         """Trace a call into a func of its own.
 
         Its params are the run-time leaves of (args, kwargs) in tree order, then the values of the surrounding code
-        that it reads.  Returns the func, the structure of its result, and those values.
+        that it reads.  Returns the func, the structure of its result, and those values.  keeps_args: a write to an
+        argument is an error.
         """
         leaves, structure = flatten((tuple(args), dict(kwargs)), sizes_are_static=True)
         values = leaf_values(leaves)
@@ -314,6 +324,8 @@ class Interpreter:
                              for leaf, p in zip(leaves, params)]
                 new_args, new_kwargs = unflatten(structure, stand_ins)
                 result = self.call(callee, new_args, new_kwargs, self.here)
+                if keeps_args and any(isinstance(s, ArrayRef) and s.value is not p for s, p in zip(stand_ins, params)):
+                    raise _writes_to_argument(name or "the function")
                 settle(self, result)
                 results, result_structure = flatten(result)
                 block_results = tuple(leaf_values(results))

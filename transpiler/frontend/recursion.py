@@ -125,7 +125,7 @@ def _called(it: Interpreter, key: Key, node: Any, frame: Frame, name: str) -> An
             if joined is not None:
                 return recursion.called_inside(frame.arguments, joined)
     for recursion in it.traced:
-        if recursion.key == key and recursion.serves(frame):
+        if recursion.key == key and recursion.orders == it.orders and recursion.serves(frame):
             return recursion.call(frame.arguments)
     if kinds >= MAX_KINDS:
         raise _unsettled(it, key, name)

@@ -69,12 +69,14 @@ class Recursion:
 
     params: templates of the arguments, by name; sizes: names of sizes of its own; result: of what it returns, None
     while only its calls of itself could tell; effects: numbers of the array arguments that it writes to; places: what
-    else it changes.  lowest: the outermost func on the stack that it calls, by number.
+    else it changes.  lowest: the outermost func on the stack that it calls, by number.  orders: how often it may be
+    differentiated.
     """
 
     def __init__(self, it: Interpreter, key: Key, node: Any, frame: Frame, name: str) -> None:
         self.it, self.key, self.node, self.frame, self.name = it, key, node, frame, name
         self.parent, self.where = frame.parent, it.here or frame.location(node)
+        self.orders = it.orders
         self.sizes: set[str] = set()
         self.clash: str | None = None
         merger = CallMerger(self)

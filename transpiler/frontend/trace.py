@@ -84,13 +84,15 @@ class _Knowledge:
 
 def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, *,
           source: str | None = None, sizes: Mapping[str, int] | None = None, name: str | None = None,
-          keeps_effects: bool = True, same: Mapping[int, int] | None = None, reporting: bool = False) -> Trace:
+          keeps_effects: bool = True, same: Mapping[int, int] | None = None, reporting: bool = False,
+          orders: int = 0) -> Trace:
     """Trace `fn` at arguments that are trees of `Leaf`s (run-time values) and static Python objects.
 
     source: the text of fn, where it cannot be found.  sizes: example sizes of the symbols in leaf types, beyond those
     that the leaves' own examples give.  keeps_effects: arrays that fn writes to are changed for the caller, else fn
     has copies.  same: by identities of Leafs, those that are the same array as another one.  reporting: the trace
-    comes with a `Report`.  TranspileError: the function cannot be transpiled at these arguments.
+    comes with a `Report`.  orders: how often the trace will be differentiated.  TranspileError: the function
+    cannot be transpiled at these arguments.
     """
     ops.load_table()
     kwargs = dict(kwargs or {})
@@ -99,6 +101,7 @@ def trace(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, An
         for count in itertools.count():
             attempt = _Attempt(fn, args, kwargs, source, sizes or {}, knowledge, name, keeps_effects, same or {},
                                Report() if reporting else None)
+            attempt.it.orders = orders
             token = dims.deciding.set(attempt.assumptions)
             try:
                 return attempt.run()

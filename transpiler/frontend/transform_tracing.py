@@ -166,7 +166,11 @@ def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str
     """Trace `fun(*args, **kwargs)`; arguments `numbers` are differentiated."""
     names = argument_names(fun, len(args))
     new = [differentiable(a, names[k], kind) if k in numbers else a for k, a in enumerate(args)]
-    func, out, outer = interpreter.subtrace(fun, new, kwargs)
+    interpreter.orders += 1
+    try:
+        func, out, outer = interpreter.subtrace(fun, new, kwargs)
+    finally:
+        interpreter.orders -= 1
     inputs: list[Value] = []
     owner: list[int] = []
     structures: dict[int, Structure] = {}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import RuleError
 from . import build
 from .build import Names
-from .nodes import Block, Call, Func, Module, Stmt
+from .nodes import Block, Call, Func, Module, Rule, Stmt
 from .walk import all_statements, blocks, with_blocks
 
 if TYPE_CHECKING:
@@ -142,7 +142,10 @@ def each_func(program: Any, change: Callable[[Func], Func]) -> Any:
 
 
 def callees(func: Func) -> Iterator[str]:
-    return (stmt.func for stmt in all_statements(func.body) if isinstance(stmt, Call))
+    """The funcs that it calls, and those that its rule is made of."""
+    yield from (stmt.func for stmt in all_statements(func.body) if isinstance(stmt, Call))
+    if func.rule is not None:
+        yield from func.rule.funcs
 
 
 def _renamed(func: Func, name: str, names: dict[str, str]) -> Func:
@@ -154,4 +157,12 @@ def _renamed(func: Func, name: str, names: dict[str, str]) -> Func:
             return Call(stmt.targets, names[stmt.func], stmt.args, stmt.loc, stmt.needed)
         return with_blocks(stmt, [visit(b) for b in blocks(stmt)])
 
-    return replace(func, name=name, body=visit(func.body))
+    return replace(func, name=name, body=visit(func.body), rule=_renamed_rule(func.rule, names))
+
+
+def _renamed_rule(rule: Rule | None, names: dict[str, str]) -> Rule | None:
+    if rule is None:
+        return None
+    parts = (None if name is None else names[name]
+             for name in (rule.forward, rule.push, rule.pull, rule.ahead, rule.code))
+    return Rule(rule.wrt, *parts)

@@ -266,6 +266,34 @@ PRINT = "print"
 Stmt = Let | If | For | While | Call | Check
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A derivative that is given, where a func's own statements would have another one, or none.
+
+    wrt: the params that it is about, as positions.
+    forward: the func of the same params -> the results, then residuals; it is run in place of a func that is
+        differentiated.  None: the func's last params are these results and residuals, and it gives the former.
+    push: residuals, a tangent for each param in `wrt` -> a tangent for each real or complex result.
+    pull: residuals, a cotangent for each real or complex result -> a cotangent for each param in `wrt`.  Where only
+        one of the two is given, the other is its transpose.
+    ahead: what `forward` is for the forward mode, where both modes are given: `push` takes its residuals.
+    code: a func of the same params and results, whose statements tell the derivative by the params that are not in
+        `wrt`: what the function read of the code around it.
+    """
+
+    wrt: tuple[int, ...]
+    forward: str | None
+    push: str | None = None
+    pull: str | None = None
+    ahead: str | None = None
+    code: str | None = None
+
+    @property
+    def funcs(self) -> tuple[str, ...]:
+        """The names of the funcs that it is made of."""
+        return tuple(name for name in (self.forward, self.push, self.pull, self.ahead, self.code) if name is not None)
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Func:
     """Named sizes in parameter types are bound by the arguments' shapes.  A named size may also be the value of
@@ -273,6 +301,7 @@ class Func:
 
     effects: params whose memory holds, when the func ends, what the last results say, one for each.  To every pass
     they are results like others; emission writes them into the caller's arrays and returns the rest.
+    rule: its derivative, where that is given.
     """
 
     name: str
@@ -280,6 +309,7 @@ class Func:
     body: Block
     result_names: tuple[str, ...] = ()
     effects: tuple[Var, ...] = ()
+    rule: Rule | None = None
 
     @property
     def results(self) -> tuple[Value, ...]:

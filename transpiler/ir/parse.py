@@ -21,7 +21,8 @@ from typing import Any
 from . import registry
 from .dims import DimExpr, floordiv, is_dim, maximum, minimum, symbol
 from .index import At, Item, New, Span
-from .nodes import Block, Call, Check, Checkpoint, Const, For, Func, If, Let, Module, Stmt, Value, Var, While
+from .nodes import Block, Call, Check, Checkpoint, Const, For, Func, If, Let, Module, Rule, Stmt, Value, Var, While
+from .show import RULE_PARTS
 from .tokens import ParseError, Reader, Token
 from .types import BOOL, F64, I64, LONG, Type
 
@@ -76,6 +77,7 @@ class _Parser(Reader):
         if self.accept("writes"):
             self.expect("(")
             effects = tuple(self.listed(")", self.variable))
+        rule = self.rule(params) if self.accept("rule") else None
         if self.accept("where"):
             self.lower_bound()
             while self.accept(","):
@@ -83,7 +85,15 @@ class _Parser(Reader):
         body = self.indented("return")
         if types is not None and types != [str(r.type) for r in body.results]:
             self.fail(f"the results have types ({', '.join(str(r.type) for r in body.results)})", arrow)
-        return Func(name, params, body, tuple(names), effects)
+        return Func(name, params, body, tuple(names), effects, rule)
+
+    def rule(self, params: tuple[Var, ...]) -> Rule:
+        """`rule (x, y) forward g pull h`."""
+        self.expect("(")
+        about = self.listed(")", self.variable)
+        parts = {kind: self.name_or_text() for kind in RULE_PARTS if self.accept(kind)}
+        return Rule(tuple(params.index(p) for p in about), parts.get("forward"), parts.get("push"), parts.get("pull"),
+                    parts.get("ahead"), parts.get("code"))
 
     def read_lows(self) -> None:
         """Note `name >= number` from the end of the head: types before it depend on them."""

@@ -16,7 +16,8 @@
 
 `where` states what is known of a size other than the usual, which is to be at least 2.  `call f(x) if read`
 is a call that may go where nobody reads what it gives.  `writes (a)` before `where`: the last result is left in the
-memory of the param `a`; a check says what that holds if it fails, `keeping (a = a_1)`.
+memory of the param `a`; a check says what that holds if it fails, `keeping (a = a_1)`.  `rule (x) forward g pull h`
+names the funcs that give the derivative by the param `x`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from .types import I64, SHORT, Type, dims_in
 from .walk import all_statements, blocks, bound_inside, operands
 
 USUAL_LOW = 2
+RULE_PARTS = ("forward", "push", "pull", "ahead", "code")
 
 
 def show(ir: Func | Module, locations: bool = False) -> str:
@@ -69,7 +71,7 @@ class _Printer:
         marks = [f"{n} >= {low}" for n, low in sorted((self.lows or {}).items()) if low != USUAL_LOW]
         where = f" where {', '.join(marks)}" if marks else ""
         writes = f" writes ({', '.join(p.name for p in func.effects)})" if func.effects else ""
-        head = f"func {_name(func.name)}({params}) -> ({', '.join(results)}){writes}{where}:"
+        head = f"func {_name(func.name)}({params}) -> ({', '.join(results)}){writes}{_rule(func)}{where}:"
         return "\n".join([head, *self.block(func.body, 1, "return")]) + "\n"
 
     def block(self, block: Block, depth: int, end: str = "yield") -> Iterator[str]:
@@ -177,6 +179,14 @@ class _Printer:
             return str(item)
         start = "?" if item.start is None else self.dim(item.start)
         return f"span({start}; {self.dim(item.size)}; {item.step})"
+
+
+def _rule(func: Func) -> str:
+    if func.rule is None:
+        return ""
+    about = ", ".join(func.params[k].name for k in func.rule.wrt)
+    parts = [(kind, getattr(func.rule, kind)) for kind in RULE_PARTS]
+    return f" rule ({about})" + "".join(f" {kind} {_name(name)}" for kind, name in parts if name is not None)
 
 
 def _lows(func: Func) -> dict[str, int]:

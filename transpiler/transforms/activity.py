@@ -88,6 +88,10 @@ def dependences(call: Call) -> tuple[frozenset[int], ...]:
 
     Of recursive funcs, the least answer that agrees with itself.
     """
+    callee = library().funcs.get(call.func)
+    if callee is not None and callee.rule is not None:
+        from .rules import dependences_of
+        return dependences_of(call, callee)
     known = library().facts
     key = ("dependences", call.func)
     if key not in known:

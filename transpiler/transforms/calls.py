@@ -18,10 +18,17 @@ from ..ir.library import library
 from ..ir.nodes import Block, Call, Func, Stmt, Value, Var
 from ..ir.walk import blocks, with_blocks
 from .activity import dependences
+from .rules import given_jvp, is_given, rule_of
 
 
 def call_jvp(call: Call, tangents: Sequence[Value | None]) -> list[Value | None]:
     """Emit the call with its tangents; `tangents` of the arguments, None for zero.  Returns those of the targets."""
+    if is_given(call):
+        current().stmts.append(call)
+        return given_jvp(call, tangents)
+    if rule_of(call.func) is not None:              # nobody asks for its tangents, see `with_rules`
+        current().stmts.append(call)
+        return [None] * len(call.targets)
     wrt = tuple(t is not None for t in tangents)
     moving = [bool(params & {k for k, moves in enumerate(wrt) if moves}) for params in dependences(call)]
     if not any(moving):

@@ -25,6 +25,7 @@ from .activity import varied_variables
 from .calls import call_jvp
 from .common import name_like
 from .limits import add_jvp_limits, check_apart
+from .rules import with_rules, without_given
 
 
 def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Report | None = None,
@@ -35,6 +36,7 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Rep
     is_whole: nothing comes after the func, since no other one calls it.  `report` is told what has a tangent; places
     of tangents then say that they are.
     """
+    func = with_rules(func, wrt, "push")
     forward = ForwardMode(func, varied_variables(func, wrt), report is not None, is_whole)
     if report is not None:
         report.sweeps.append(Forward(func, frozenset(forward.varied)))
@@ -50,8 +52,8 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Rep
         moved: Sequence[Value] = [forward.tangent(r) for r in inexact]
         if is_whole:
             moved = add_jvp_limits(func, forward.tangents, inexact, moved, jvp)
-    return Func(name or f"{func.name}_jvp", (*func.params, *extra),
-                Block(tuple(b.stmts), (*func.results, *moved)))
+    return without_given(Func(name or f"{func.name}_jvp", (*func.params, *extra),
+                              Block(tuple(b.stmts), (*func.results, *moved))))
 
 
 def _push(let: Let, tangents: dict[Var, Value]) -> None:

@@ -31,6 +31,7 @@ from ..ops.base import Lowering
 from .chains import Chains
 from .flow import INFINITE, Network
 from .overlap import Access, Clash, Places
+from .rules import given_value
 from .scopes import Scope, Scopes
 
 TYPICAL = 100               # of a size or a count of trips that is not known
@@ -92,6 +93,9 @@ class _Choice:
                 result.own[var] = self._rerun[var]
             else:
                 stmt = self._read_back.get(var) or scope.defined[var]
+                given = given_value(stmt, var)
+                if given is not None:
+                    stmt = Let((var,), ops.convert, (given,), {"dtype": var.type.dtype}, stmt.loc if stmt else None)
                 again = result.again.setdefault(scope, [])
                 if isinstance(stmt, (Let, If)) and var not in self._still_there and stmt not in again:
                     again.append(stmt)
@@ -132,6 +136,11 @@ class _Choice:
         if isinstance(stmt, Let) and self._make_by_operation(stmt, maker):
             return
         if isinstance(stmt, If) and self._make_by_statement(stmt, scope, maker):
+            return
+        given = given_value(stmt, var)
+        if given is not None:
+            self._price(maker, 1)
+            self._requires(maker, [given])
             return
         if isinstance(stmt, For) and self._can_run_again(stmt):
             self._price(maker, 1)

@@ -29,6 +29,7 @@ from .forward_sweep import ForwardSweep, as_dim, counter_of, trip_count
 from .jvp import jvp
 from .limits import add_vjp_limits, check_turned_apart
 from .residuals import Residuals
+from .rules import given_vjp, is_given
 from .scopes import Scopes
 
 if TYPE_CHECKING:
@@ -173,8 +174,14 @@ class ReverseSweep:
     def _call(self, call: Call, adjoints: Adjoints) -> None:
         cts = [adjoints.take(t) for t in call.targets]
         wanted = [isinstance(a, Var) and a in self.active for a in call.args]
-        bars = call_vjp(call, tuple(map(self.copier.value, call.args)), cts, wanted)
-        if any(bar is not None for bar in bars):
+        args = tuple(map(self.copier.value, call.args))
+        if is_given(call):
+            full = [const(0, self.adjoints().typed(t.type)) if ct is None else ct
+                    for t, ct in zip(call.targets, cts, strict=True) if t.type.is_inexact]
+            bars = given_vjp(call, args, full, wanted)
+        else:
+            bars = call_vjp(call, args, cts, wanted)
+        if not is_given(call) and any(bar is not None for bar in bars):
             self.replayed.update(call.targets)
         for arg, bar in zip(call.args, bars, strict=True):
             if bar is not None and isinstance(arg, Var):

@@ -36,6 +36,7 @@ from .forward_sweep import ForwardSweep
 from .overlap import Places
 from .residuals import Residuals, choose_residuals
 from .reverse_sweep import ReverseSweep, known_zeros
+from .rules import with_rules, without_given
 from .scopes import Scopes
 from .segments import bytes_per_iteration, in_segments
 
@@ -52,6 +53,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     report: is told what is active and what is saved; places in the reverse sweep then say that they are there.
     """
     is_whole = given is None if is_whole is None else is_whole
+    func = with_rules(func, wrt, "pull")
     if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
     active = active_variables(func, wrt)
@@ -79,7 +81,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
             b.stmts[:] = [*new_in_part(b.stmts[:first], own, "saving"), *in_part(b.stmts[first:], "reverse")]
             report.sweeps.append(Reverse(func, frozenset(active), scopes, residuals, forward.saved))
     derived = Func(name or f"{func.name}_vjp", (*func.params, *extra), Block(tuple(b.stmts), (*func.results, *bars)))
-    derived = without_replayed(derived, reverse.replayed)
+    derived = without_given(without_replayed(derived, reverse.replayed))
     # Rules may emit partials that nobody asks for, of values that nobody saved.
     return drop_dead_code(derived) if scopes.inside else derived
 

@@ -10,24 +10,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from .. import ops
 from ..errors import error
-from ..ir.build import Names, building, for_loop, int_const, located, size_value
+from ..ir.build import Names, building, current, for_loop, int_const, located, size_value
 from ..ir.dims import symbol, symbols_of
 from ..ir.index import At, Span
-from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.library import library
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Rule, Stmt, Value, Var, While
 from ..ir.types import Type
 from ..ir.walk import Copier, all_statements, blocks, operands, reads, sizes_used, used_names
 from ..report import Batch, Report
+from .rules import rule_of
 
 
 def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = None,
-         report: Report | None = None) -> Func:
+         report: Report | None = None, spread: int | None = None) -> Func:
     """The func over a batch axis 0 of length `size` (a dimension) of each param that is `batched`.
 
-    Every result has the batch axis first, also those that do not depend on the batch.  `report` is told what does.
+    Every result has the batch axis first, also those that do not depend on the batch; with `spread`, only so many
+    results do, and others where they depend on it.  `report` is told what does.
     """
     with building(Names(used_names(func))) as b:
         copier = Copier()
@@ -62,6 +66,9 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
                         pred = ops.all(pred, axes=(0,))
                     b.stmts.append(Check(pred, stmt.kind, stmt.message, stmt.loc,
                                          values=tuple(map(copier.value, stmt.values))))
+                case Call() if _has_rule(stmt) and any(copier.value(a) in lanes for a in stmt.args):
+                    with located(stmt.loc):
+                        _batch_ruled(stmt, copier, lanes, size)
                 case If() | For() | While() | Call():
                     if any(v in lanes for v in map(copier.value, _all_read(stmt))):
                         with located(stmt.loc):
@@ -73,7 +80,8 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
         if report is not None:
             report.sweeps.append(_batch_of(func, copier, lanes))
         values = map(copier.value, func.results)
-        results = tuple(v if v in lanes else along(v, size) for v in values)
+        results = tuple(v if v in lanes or (spread is not None and k >= spread) else along(v, size)
+                        for k, v in enumerate(values))
     return Func(name or f"{func.name}_vmap", tuple(params), Block(tuple(b.stmts), results), func.result_names)
 
 
@@ -103,6 +111,63 @@ def _batch(let: Let, copier: Copier, lanes: set[Var]) -> None:
         copier.values[target] = value
         if isinstance(value, Var):
             lanes.add(value)
+
+
+def _has_rule(call: Call) -> bool:
+    rule = rule_of(call.func)
+    return rule is not None and rule.forward is not None
+
+
+def _batch_ruled(call: Call, copier: Copier, lanes: set[Var], size: Any) -> None:
+    """A call of a func with a rule: a call of the batched func, with the batched rule."""
+    args = tuple(map(copier.value, call.args))
+    flags = tuple(isinstance(a, Var) and a in lanes for a in args)
+    name = library().derive(("vmap", call.func, flags, size), f"{library().wanted[call.func]}_vmap",
+                            lambda own: _batched(own, call.func, flags, size))
+    types = [Type(copier.type(t.type).dtype, (size, *copier.type(t.type).shape)) for t in call.targets]
+    targets = tuple(current().var(type, t.name) for t, type in zip(call.targets, types, strict=True))
+    current().stmts.append(Call(targets, name, args, call.loc, call.needed))
+    copier.values.update(zip(call.targets, targets, strict=True))
+    lanes.update(targets)
+
+
+def _batched(own: str, name: str, flags: tuple[bool, ...], size: Any) -> Func:
+    func = library().callee(name)
+    rule = func.rule
+    assert rule is not None and rule.forward is not None
+    results = len(func.results)
+
+    def part(of: str | None, batched: Sequence[bool], spread: int | None = None,
+             summed: Sequence[bool] = ()) -> str | None:
+        if of is None:
+            return None
+        return library().derive(("vmap", of, tuple(batched), size), f"{library().wanted[of]}_vmap", lambda part_name: (
+            _summed(vmap(library().callee(of), batched, size, name=part_name, spread=spread), summed)))
+
+    def saved(of: str) -> list[bool]:
+        """Which residuals of a forward func depend on the batch."""
+        made = part(of, flags, results)
+        assert made is not None
+        pairs = zip(library().callee(made).results[results:], library().callee(of).results[results:], strict=True)
+        return [new.type.rank > old.type.rank for new, old in pairs]
+
+    cts = [True for r in func.results if r.type.is_inexact]
+    wrt = [flags[k] for k in rule.wrt]
+    new_rule = Rule(rule.wrt, part(rule.forward, flags, results),
+                    part(rule.push, [*saved(rule.ahead or rule.forward), *wrt]),
+                    part(rule.pull, [*saved(rule.forward), *cts], summed=[not is_batched for is_batched in wrt]),
+                    part(rule.ahead, flags, results), part(rule.code, flags))
+    return replace(vmap(func, flags, size, name=own), rule=new_rule)
+
+
+def _summed(func: Func, summed: Sequence[bool]) -> Func:
+    """The func with the sums of some results over the batch: cotangents of what is one for all lanes."""
+    if not any(summed):
+        return func
+    with building(Names(used_names(func))) as b:
+        results = tuple(ops.sum(r, axes=(0,)) if is_summed else r
+                        for r, is_summed in zip(func.results, summed, strict=True))
+    return replace(func, body=Block((*func.body.stmts, *b.stmts), results))
 
 
 def _sizes_differ(func: Func, batched: Sequence[bool]) -> bool:
