@@ -12,7 +12,7 @@ CASE_SELECTION ?= -m "not slow" \
 
 BENCH ?=
 
-.PHONY: run test lint types bench docs clean
+.PHONY: run test lint types bench docs tpu-check clean
 
 # From a NumPy function to a trained model.  It needs no development tools.
 run: $(READY)
@@ -39,6 +39,11 @@ types: $(STAMP)
 # Beside JAX; `make bench BENCH=--quick` for a short run.
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py $(BENCH)
+
+# Some 400 modules, compiled ahead of time by the TPU compiler (libtpu, a large wheel); no TPU is needed.
+tpu-check: $(STAMP)
+	$(BIN)/python -m pip install --quiet -e ".[tpu]"
+	$(BIN)/python tests/tpu/check.py
 
 # The pages in docs/ as a site in build/site.
 docs: $(STAMP)

@@ -118,6 +118,11 @@ class Copier:
             return Const(value.value, self.type(value.type)) if value.type.shape else value
         return self.values.get(value, value)
 
+    def _param(self, param: Var) -> Var:
+        """The parameter of the copy in place of one of the original."""
+        found = self.values.get(param)
+        return found if isinstance(found, Var) else param
+
     def type(self, type: Type) -> Type:
         return map_dims(type, self._size) if type.shape and self.sizes else type
 
@@ -160,7 +165,7 @@ class Copier:
                 args = tuple(map(self.value, stmt.args))
                 b.stmts.append(Call(self.bind_all(stmt.targets), stmt.func, args, stmt.loc, stmt.needed))
             case Check():
-                kept = tuple((param, self.value(value)) for param, value in stmt.kept)
+                kept = tuple((self._param(param), self.value(value)) for param, value in stmt.kept)
                 values = tuple(map(self.value, stmt.values))
                 if not kept and not stmt.prints:
                     kept = kept_now()
