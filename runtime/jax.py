@@ -5,7 +5,7 @@
 
 The call is one primitive of JAX's, with rules for `jvp`, transposition and `vmap` that are such calls again: of the
 derivatives and batches that gradsmith makes.  So JAX's own transforms work to any order, also under `jax.jit`,
-`jax.lax.scan` and the like.  In compiled code the primitive is `jax.pure_callback`.
+`jax.lax.scan` and the like.  In compiled code the primitive is `jax.pure_callback`, or StableHLO (`via="stablehlo"`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from .flat_function import Flat, Trees, taken_apart
+from .jax_stablehlo import called_in_module
+from .to_stablehlo import ShapeDtypeStruct
 from .transpiler.errors import error
 
 try:
@@ -33,7 +35,7 @@ AD: Any = ad                    # JAX's own hints know only some of their attrib
 CONFIG: Any = jax.config
 CALL: Any = Primitive("gradsmith_call")
 CALL.multiple_results = True
-WAYS = ("callback",)
+WAYS = ("callback", "stablehlo")
 
 
 def function(fun: Callable[..., Any], *, via: str = "callback") -> Callable[..., Any]:
@@ -45,7 +47,9 @@ def function(fun: Callable[..., Any], *, via: str = "callback") -> Callable[...,
     that NumPy gives it, or of 32 bits for 64 where JAX has these turned off (`jax_enable_x64`).  What `fun` writes into
     its arguments changes no arrays.
 
-    via: how compiled code calls it: "callback", back to Python on the CPU (the one way today).
+    via: how compiled code calls it: "callback", back to Python on the CPU; "stablehlo", which becomes part of the code
+    that XLA compiles, for whatever machine.  There the arrays and numbers that `fun` reads from its surroundings are
+    those of the moment when it is compiled, and nothing is raised (see `gradsmith.stablehlo`).
     TypeError: results whose sizes depend on values.  ValueError: another `via`.  TranspileError: see `jit`.
     """
     if via not in WAYS:
@@ -60,7 +64,7 @@ def function(fun: Callable[..., Any], *, via: str = "callback") -> Callable[...,
         example = _joined([_example(x.shape, x.dtype) for x in arrays], known)
         key = (tuple([(x.shape, x.dtype) for x in arrays]), known)
         outputs = trees.outputs(text, classes, example, key)
-        return outputs.rebuilt(CALL.bind(*arrays, flat=outputs.flat, known=known))
+        return outputs.rebuilt(CALL.bind(*arrays, flat=outputs.flat, known=known, via=via))
 
     return call
 
@@ -128,24 +132,41 @@ def _computed(*arrays: Any, flat: Flat, known: Known, dtypes: tuple[Any, ...]) -
 
 
 @CALL.def_impl
-def _at_once(*arrays: Any, flat: Flat, known: Known) -> list[Any]:
-    """Outside of compiled code: no need to go through XLA."""
+def _at_once(*arrays: Any, flat: Flat, known: Known, via: str) -> list[Any]:
+    """Outside of compiled code."""
+    if via == "stablehlo":
+        return list(_compiled(flat, known, bool(CONFIG.jax_enable_x64))(*arrays))
     dtypes = tuple(t.dtype for t in _types(arrays, flat, known))
     return [jax.numpy.asarray(x) for x in _computed(*arrays, flat=flat, known=known, dtypes=dtypes)]
 
 
+@functools.lru_cache(maxsize=1024)
+def _compiled(flat: Flat, known: Known, x64: bool) -> Callable[..., Any]:
+    return jax.jit(functools.partial(CALL.bind, flat=flat, known=known, via="stablehlo"))
+
+
 @CALL.def_abstract_eval
-def _abstract(*avals: Any, flat: Flat, known: Known) -> list[Any]:
+def _abstract(*avals: Any, flat: Flat, known: Known, via: str) -> list[Any]:
     return [jax.core.ShapedArray(t.shape, t.dtype) for t in _types(avals, flat, known)]
 
 
-def _called_back(*args: Any, flat: Flat, known: Known) -> list[Any]:
+def _called_back(*args: Any, flat: Flat, known: Known, via: str) -> list[Any]:
     types = _types(args, flat, known)
     host = functools.partial(_computed, flat=flat, known=known, dtypes=tuple(t.dtype for t in types))
     return list(jax.pure_callback(host, types, *args, vmap_method="sequential"))
 
 
-mlir.register_lowering(CALL, mlir.lower_fun(_called_back, multiple_results=True))
+_LOWER_CALLBACK: Any = mlir.lower_fun(_called_back, multiple_results=True)
+
+
+def _lower(context: Any, *args: Any, flat: Flat, known: Known, via: str) -> Any:
+    if via == "callback":
+        return _LOWER_CALLBACK(context, *args, flat=flat, known=known, via=via)
+    leaves = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in context.avals_in]
+    return called_in_module(context, args, flat.fun, tuple(_joined(leaves, known)), tuple(k for k, _ in known))
+
+
+mlir.register_lowering(CALL, _lower)
 
 
 # --- rules --------------------------------------------------------------------------------------------------------
@@ -155,36 +176,36 @@ def _moves(x: Any) -> bool:
     return bool(jax.numpy.issubdtype(x.dtype, jax.numpy.inexact))
 
 
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, flat: Flat, known: Known) -> tuple[Any, Any]:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, flat: Flat, known: Known, via: str) -> tuple[Any, Any]:
     """The tangents are a call, too, which is linear in the given tangents."""
-    values = CALL.bind(*primals, flat=flat, known=known)
+    values = CALL.bind(*primals, flat=flat, known=known, via=via)
     places = _places(flat.count, known)
     moving = [k for k, t in enumerate(tangents) if type(t) is not AD.Zero and _moves(primals[k])]
     smooth = tuple(k for k, value in enumerate(values) if _moves(value))
     made: dict[int, Any] = {}
     if moving and smooth:
         pushed = flat.selecting(smooth).pushforward(tuple(places[k] for k in moving))
-        made = dict(zip(smooth, CALL.bind(*primals, *(tangents[k] for k in moving), flat=pushed, known=known),
+        made = dict(zip(smooth, CALL.bind(*primals, *(tangents[k] for k in moving), flat=pushed, known=known, via=via),
                         strict=True))
     return values, [made[k] if k in made else AD.Zero(jax.typeof(v).to_tangent_aval()) for k, v in enumerate(values)]
 
 
-def _transpose(cts: Sequence[Any], *args: Any, flat: Flat, known: Known) -> list[Any]:
+def _transpose(cts: Sequence[Any], *args: Any, flat: Flat, known: Known, via: str) -> list[Any]:
     """Of a call that is linear in the arguments that are not there: its pullback, which is the same wherever it is
     taken; so it is taken at zero."""
     places = _places(flat.count, known)
     linear = [k for k, x in enumerate(args) if AD.is_undefined_primal(x)]
     given = [jax.numpy.zeros(x.aval.shape, x.aval.dtype) if k in linear else x for k, x in enumerate(args)]
     pulled = flat.pullback(tuple(places[k] for k in linear))
-    made = iter(CALL.bind(*given, *map(AD.instantiate_zeros, cts), flat=pulled, known=known))
+    made = iter(CALL.bind(*given, *map(AD.instantiate_zeros, cts), flat=pulled, known=known, via=via))
     return [next(made) if k in linear else None for k in range(len(args))]
 
 
-def _batch(args: Sequence[Any], axes: Sequence[int | None], *, flat: Flat, known: Known) -> tuple[Any, Any]:
+def _batch(args: Sequence[Any], axes: Sequence[int | None], *, flat: Flat, known: Known, via: str) -> tuple[Any, Any]:
     every: list[int | None] = [None] * flat.count
     for place, axis in zip(_places(flat.count, known), axes, strict=True):
         every[place] = axis
-    results = CALL.bind(*args, flat=flat.batched(tuple(every)), known=known)
+    results = CALL.bind(*args, flat=flat.batched(tuple(every)), known=known, via=via)
     return results, [0] * len(results)
 
 
