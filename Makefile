@@ -5,10 +5,9 @@ READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 
 # Which of the cases beside the repository to run, where they exist: options for pytest.  Left out: timings, and what
-# is not supported yet (per-lane products as one).
+# is not supported yet.
 CASES          ?= ../shared/cases
-CASE_SELECTION ?= -m "not slow" \
-	-k "not F07_batched_products_stay"
+CASE_SELECTION ?= -m "not slow"
 
 BENCH ?=
 

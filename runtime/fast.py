@@ -48,7 +48,7 @@ def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] 
     args = spec.described.args
     if spec.described.kwargs or not _is_plain_tree(args) or spec.same:
         return None
-    entry: Callable[..., Any] = explaining(spec.entry, spec.trace.raises)
+    entry: Callable[..., Any] = explaining(spec.entry, spec.trace)
     if _has_loops(spec.func.body):
         entry = adaptive(entry, spec.parallel_entry)
     if spec.trace.written:

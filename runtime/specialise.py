@@ -152,7 +152,7 @@ class Specialisation:
         arrays = described.has_arrays or self.captures_arrays()
         flat = self.flat(described.values)
         try:
-            return self.finish(explaining(self.entry, self.trace.raises)(*flat), arrays)
+            return self.finish(explaining(self.entry, self.trace)(*flat), arrays)
         finally:
             for original, copy in described.copied:
                 if any(flat[k] is copy for k in self.trace.written):

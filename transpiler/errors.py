@@ -73,6 +73,13 @@ def placed(message: str, loc: Location | None) -> str:
     return f"{message} [{os.path.basename(loc.file)}:{loc.line}{': ' + text if text else ''}]"
 
 
+def in_lanes(lanes: Sequence[object]) -> str:
+    """What a message ends in where elements of batches are computed, outermost batch first: ` (in lane 2)`."""
+    if not lanes:
+        return ""
+    return f" (in lane {lanes[0]})" if len(lanes) == 1 else f" (in lane ({', '.join(map(str, lanes))}))"
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong: what, where, why (`label`, beside the carets), and what to write instead."""

@@ -164,7 +164,7 @@ class Plan:
                         self._read(arg, place)
                 case Check():
                     self._read(stmt.pred, place)
-                    for value in stmt.values:
+                    for value in (*stmt.values, *stmt.lanes):
                         self._read(value, place, 2)
                     for _, value in stmt.kept:
                         self._read(value, place, 2)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ..errors import placed
+from ..errors import in_lanes, placed
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from . import calls
 from . import templates as t
@@ -138,8 +138,9 @@ class Writer:
             self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
             self.depth += 1
         self.write_back(self.storage.memory.kept(stmt.kept))
-        values = "".join(f", {ast.unparse(self.expressions.value(v))}" for v in stmt.values)
-        self.line(f"raise {stmt.kind}({_quoted(placed(stmt.message, stmt.loc))}{values})", stmt.loc)
+        values = "".join(f", {ast.unparse(self.expressions.value(v))}" for v in (*stmt.values, *stmt.lanes))
+        message = placed(stmt.message, stmt.loc) + in_lanes(["{}"] * len(stmt.lanes))
+        self.line(f"raise {stmt.kind}({_quoted(message)}{values})", stmt.loc)
         if not always:
             self.depth -= 1
 

@@ -10,94 +10,104 @@ import numpy as np
 from .. import ops
 from ..errors import RuleError
 from ..ir.build import const
-from ..ir.nodes import Value, Var
+from ..ir.nodes import Func, Value, Var
 from ..ir.types import Type
 from ..ir.walk import inline
-from ..ops.spelling import as_value, axis_of
+from ..ops.spelling import as_value
+from ..transforms.batch_dependence import Dependence
 from ..transforms.vmap import vmap
-from .transform_tracing import options_of
+from .batch_axes import NUMBERS, BatchSize, Place, entries, front_axis, places
+from .transform_tracing import argument_names, options_of
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, unflatten
 from .values import ArrayRef, TransformValue
 
 
 def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
-    options = options_of(value, ("in_axes", "out_axes"), {"in_axes": 0, "out_axes": 0, "axis_size": None,
-                                                          "axis_name": None})
-    in_axes = options["in_axes"]
-    axes_each = in_axes if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
-    if len(axes_each) != len(args):
-        raise RuleError(f"vmap in_axes has {len(axes_each)} entries for {len(args)} arguments", code="E407",
-                        kind=ValueError)
-    size: Any = options["axis_size"]
+    options = options_of(value, ("in_axes", "out_axes", "axis_size"), {"in_axes": 0, "out_axes": 0, "axis_size": None,
+                                                                       "axis_name": None})
+    axes = [*entries(options["in_axes"], len(args)), *[0] * len(kwargs)]
+    names = [*argument_names(value.fun, len(args)), *kwargs]
+    size = BatchSize(interpreter, options["axis_size"])
     inner_args, inputs, flags = [], [], []
-    for tree, axes in [*zip(args, axes_each), (kwargs, 0)]:
-        leaves, structure = flatten(tree, sizes_are_static=True)
-        lanes = []
-        for leaf, axis in zip(leaves, axes_for(axes, structure), strict=True):
-            array = leaf.read() if isinstance(leaf, ArrayRef) else as_value(leaf)
-            if axis is None:
-                lanes.append(leaf)
-                inputs.append(array)
-                flags.append(False)
-                continue
-            if not array.shape:
-                raise RuleError("vmap was asked to map over a scalar argument; axes are for arrays", code="E407",
-                                kind=ValueError, help="give None in in_axes for it")
-            at = axis_of(axis, array.rank)
-            size = _same_size(interpreter, size, array.shape[at])
-            lane = Type(array.dtype, tuple(d for k, d in enumerate(array.shape) if k != at))
-            hint = array.name if isinstance(array, Var) else "x"
-            stand_in = Var(hint, lane)
-            lanes.append(ArrayRef(stand_in) if lane.shape else stand_in)
-            inputs.append(_axis_to_front(array, at))
-            flags.append(True)
-        inner_args.append(unflatten(structure, lanes))
-    if size is None:
-        raise RuleError("vmap needs at least one argument with a batch axis, or axis_size=", code="E407",
-                        kind=ValueError)
-    func, out, outer = interpreter.subtrace(value.fun, inner_args[:-1], inner_args[-1])
+    for tree, axis, name in zip([*args, *kwargs.values()], axes, names, strict=True):
+        lanes, whole, are_batched = _lanes(tree, axis, name, size)
+        inner_args.append(lanes)
+        inputs += whole
+        flags += are_batched
+    length = size.known()
+    func, out, outer = interpreter.subtrace(value.fun, inner_args[:len(args)],
+                                            dict(zip(kwargs, inner_args[len(args):])))
     interpreter.at(loc)
-    mapped = vmap(func, (*flags, *[False] * len(outer)), size, report=interpreter.report)
-    results = list(inline(mapped, (*inputs, *outer)))
-    moved = [_axis_from_front(r, a) for r, a in zip(results, axes_for(options["out_axes"], out), strict=True)]
-    return unflatten(*_with_numbers(arrays(out), iter(moved), size))
+    flags += [False] * len(outer)
+    results = list(places(options["out_axes"], out, "the result", "out_axes"))
+    told = [place.axis is not None for place in results if place.number is None]
+    _refuse_unmapped(func, flags, [place for place in results if place.number is None])
+    mapped = vmap(func, flags, length, report=interpreter.report, is_told=True, has_axis=told)
+    values = iter(inline(mapped, (*inputs, *outer)))
+    return unflatten(*_with_axes(out, iter(results), values, length))
 
 
-def _with_numbers(out: Structure, leaves: Iterator[Value], size: Any) -> tuple[Structure, list[Value]]:
-    """Numbers known while transpiling are results like others: the same one for each element of the batch."""
-    if isinstance(out, LeafNode):
-        return out, [next(leaves)]
+def _lanes(tree: Any, axes: Any, name: str, size: BatchSize) -> tuple[Any, list[Value], list[bool]]:
+    """An argument for one element of the batch, its leaves with the batch in front, and which of these are batched."""
+    leaves, structure = flatten(tree, sizes_are_static=True)
+    pending = iter(leaves)
+    lanes, inputs, flags = [], [], []
+    for place in places(axes, structure, name, "in_axes"):
+        if place.number is not None:
+            if place.axis is not None:
+                front_axis(place, Type("int64"))
+            continue
+        leaf = next(pending)
+        array = leaf.read() if isinstance(leaf, ArrayRef) else as_value(leaf)
+        flags.append(place.axis is not None)
+        if place.axis is None:
+            lanes.append(leaf)
+            inputs.append(array)
+            continue
+        at = front_axis(place, array.type)
+        size.agree(array.shape[at], place)
+        lane = Type(array.dtype, tuple(d for k, d in enumerate(array.shape) if k != at))
+        stand_in = Var(array.name if isinstance(array, Var) else "x", lane)
+        lanes.append(ArrayRef(stand_in) if lane.shape else stand_in)
+        inputs.append(_axis_to_front(array, at))
+    return unflatten(structure, lanes), inputs, flags
+
+
+def _refuse_unmapped(func: Func, flags: list[bool], results: list[Place]) -> None:
+    """out_axes may be None only for what is the same for all elements."""
+    if all(place.axis is not None for place in results):
+        return
+    depends = Dependence(func, flags)
+    for place, value in zip(results, func.results, strict=True):
+        if place.axis is None and value in depends:
+            raise RuleError(f"vmap out_axes is None for {place.path}, which differs from element to element",
+                            code="E407", kind=ValueError, help="give it an axis")
+
+
+def _with_axes(out: Structure, axes: Iterator[Place], leaves: Iterator[Value],
+               size: Any) -> tuple[Structure, list[Value]]:
+    """The results with their batch axes where they were asked for.  Numbers known while transpiling are results like
+    others: the same one for each element."""
     if isinstance(out, TreeNode):
-        parts = [_with_numbers(c, leaves, size) for c in out.children]
+        parts = [_with_axes(c, axes, leaves, size) for c in out.children]
         return (TreeNode(out.kind, out.cls, out.keys, tuple(p for p, _ in parts)),
                 [leaf for _, found in parts for leaf in found])
-    if isinstance(out.value, (bool, int, float, complex, np.number, np.bool_)):
+    if isinstance(out, StaticNode) and type(out.value) in (tuple, list, dict):
+        inner = out.value.values() if type(out.value) is dict else out.value
+        keys = tuple(out.value) if type(out.value) is dict else ()
+        children = tuple(map(StaticNode, inner))
+        return _with_axes(TreeNode(type(out.value).__name__, type(out.value), keys, children), axes, leaves, size)
+    if isinstance(out, StaticNode) and not isinstance(out.value, NUMBERS):
+        return out, []
+    place = next(axes)
+    if place.axis is None:
+        return (out, []) if isinstance(out, StaticNode) else (out, [next(leaves)])
+    if isinstance(out, StaticNode):
         number: Any = as_value(out.value)
-        return LeafNode("array"), [const(number.value, Type(number.dtype, (size,)))]
-    return out, []
-
-
-def _same_size(interpreter: Any, known: Any, found: Any) -> Any:
-    if known is None or known == found:
-        return found
-    if not interpreter.assumptions.are_equal(known, found):
-        raise RuleError(f"vmap got inconsistent sizes for its batch axis: {known} and {found}", code="E408",
-                        kind=ValueError)
-    return known
-
-
-def axes_for(axes: Any, structure: Structure) -> list[Any]:
-    """One axis (or None) for each leaf; `axes` is an int, None, or a tree that is a prefix of the structure."""
-    if isinstance(structure, StaticNode):
-        return []
-    if axes is None or isinstance(axes, (int, np.integer)) or isinstance(structure, LeafNode):
-        return [axes] * leaf_count(structure)
-    if isinstance(axes, dict):
-        return [a for k, c in zip(structure.keys, structure.children) for a in axes_for(axes[k], c)]
-    if len(axes) != len(structure.children):
-        raise RuleError("in_axes and out_axes must have the structure of what they describe", code="E407",
-                        kind=ValueError)
-    return [a for part, c in zip(axes, structure.children) for a in axes_for(part, c)]
+        value: Value = const(number.value, Type(number.dtype, (size,)))
+    else:
+        value = next(leaves)
+    return LeafNode("array"), [_axis_from_front(value, front_axis(place, value.type, "out_axes"))]
 
 
 def arrays(out: Structure) -> Structure:
@@ -114,8 +124,7 @@ def _axis_to_front(x: Value, axis: int) -> Value:
     return x if axis == 0 else ops.transpose(x, axes=order)
 
 
-def _axis_from_front(x: Value, axis: Any) -> Value:
-    at = axis_of(axis, x.rank)
+def _axis_from_front(x: Value, at: int) -> Value:
     order = [*range(1, x.rank)]
     order.insert(at, 0)
     return x if at == 0 else ops.transpose(x, axes=tuple(order))

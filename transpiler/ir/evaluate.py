@@ -11,6 +11,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from ..errors import in_lanes
 from .dims import Symbol, substitute, symbols_of
 from .nodes import Block, Call, Check, For, Func, If, Let, Module, Stmt, Value, Var, While
 from .show import show_statement
@@ -176,7 +177,7 @@ class _Frame:
                 if not self.value(stmt.pred):
                     text = stmt.message.format(*self.all_values(stmt.values)) if stmt.values else stmt.message
                     if not stmt.prints:
-                        raise getattr(builtins, stmt.kind)(text)
+                        raise getattr(builtins, stmt.kind)(text + in_lanes(self.all_values(stmt.lanes)))
                     print(text, end="")
             case If():
                 self.bind_all(stmt.targets, self.block(stmt.then if self.value(stmt.pred) else stmt.orelse), stmt)

@@ -244,6 +244,7 @@ class Check:
     There may be more: what the exception holds besides its message.
     kind "print": print the message, filled likewise (also with arrays), and go on.
     kept: params with what their memory is to hold when it raises, as for `Func.effects`.
+    lanes: which element it is of each batch around, outermost first; what is raised tells.
     """
 
     pred: Value
@@ -252,6 +253,7 @@ class Check:
     loc: Location | None = None
     kept: tuple[tuple[Var, Value], ...] = ()
     values: tuple[Value, ...] = ()
+    lanes: tuple[Value, ...] = ()
 
     @property
     def targets(self) -> tuple[Var, ...]:

@@ -144,17 +144,21 @@ class _Parser(Reader):
         if self.sees("check") and self.peek(1).text != ":":
             self.at += 1
             pred, kind, message = self.value(), self.name_or_text(), self.text()
-            values: tuple[Value, ...] = ()
-            if self.accept("with"):
-                self.expect("(")
-                values = tuple(self.listed(")", self.value))
-            check = Check(pred, kind, message, kept=self.kept(), values=values)
+            values, lanes = (tuple(self.listed(")", self.value)) if self.opens(word) else () for word in ("with", "in"))
+            check = Check(pred, kind, message, kept=self.kept(), values=values, lanes=lanes)
             self.end_line()
             return check
         targets = self.targets()
         stmt = self.right_side(targets)
         self.vars.update((t.name, t) for t in targets)
         return stmt
+
+    def opens(self, word: str) -> bool:
+        """Whether `word (` is next, which is then read."""
+        if not self.accept(word):
+            return False
+        self.expect("(")
+        return True
 
     def kept(self) -> tuple[tuple[Var, Value], ...]:
         """`keeping (a = value, ...)`."""
@@ -163,10 +167,7 @@ class _Parser(Reader):
             self.expect("=")
             return param, self.value()
 
-        if not self.accept("keeping"):
-            return ()
-        self.expect("(")
-        return tuple(self.listed(")", pair))
+        return tuple(self.listed(")", pair)) if self.opens("keeping") else ()
 
     def targets(self) -> tuple[Var, ...]:
         if self.accept("("):

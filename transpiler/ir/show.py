@@ -95,6 +95,7 @@ class _Printer:
                 kept = ", ".join(f"{param.name} = {self.value(value)}" for param, value in stmt.kept)
                 kept = f" keeping ({kept})" if kept else ""
                 values = f" with ({self.values(stmt.values)})" if stmt.values else ""
+                values += f" in ({self.values(stmt.lanes)})" if stmt.lanes else ""
                 yield f"{pad}check {self.value(stmt.pred)} {_name(stmt.kind)} {_text(stmt.message)}{values}{kept}{at}"
             case If():
                 yield f"{start}if {self.value(stmt.pred)}:{at}"

@@ -162,6 +162,8 @@ class _Verifier:
                 self.scalar(stmt.pred, BOOL, "the condition of a check")
                 for value in stmt.values:
                     self.require(stmt.prints or not value.type.shape, "an array stands in the message of an exception")
+                for value in stmt.lanes:
+                    self.scalar(value, I64, "the number of a lane")
                 kind = getattr(builtins, stmt.kind, None)
                 self.require(stmt.prints or (isinstance(kind, type) and issubclass(kind, Exception)),
                              f"{stmt.kind} is not a built-in exception")

@@ -24,7 +24,7 @@ def operands(stmt: Stmt) -> tuple[Value, ...]:
         case While():
             return stmt.inits
         case Check():
-            return (stmt.pred, *stmt.values, *(value for _, value in stmt.kept))
+            return (stmt.pred, *stmt.values, *stmt.lanes, *(value for _, value in stmt.kept))
         case _:
             assert_never(stmt)
 
@@ -169,7 +169,8 @@ class Copier:
                 values = tuple(map(self.value, stmt.values))
                 if not kept and not stmt.prints:
                     kept = kept_now()
-                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept, values))
+                lanes = tuple(map(self.value, stmt.lanes))
+                b.stmts.append(Check(self.value(stmt.pred), stmt.kind, stmt.message, stmt.loc, kept, values, lanes))
             case If():
                 pred, then, orelse = self.value(stmt.pred), self.block(stmt.then), self.block(stmt.orelse)
                 b.stmts.append(If(self.bind_all(stmt.targets), pred, then, orelse, stmt.loc))
@@ -286,9 +287,10 @@ def with_operands(stmt: Stmt, replaced: Mapping[Var, Value]) -> Stmt:
         case Call():
             return Call(stmt.targets, stmt.func, new, stmt.loc, stmt.needed)
         case Check():
-            values, rest = new[1:len(stmt.values) + 1], new[len(stmt.values) + 1:]
+            counts = len(stmt.values), len(stmt.lanes)
+            values, lanes, rest = new[1:counts[0] + 1], new[counts[0] + 1:sum(counts) + 1], new[sum(counts) + 1:]
             kept = tuple((param, value) for (param, _), value in zip(stmt.kept, rest, strict=True))
-            return Check(new[0], stmt.kind, stmt.message, stmt.loc, kept, values)
+            return Check(new[0], stmt.kind, stmt.message, stmt.loc, kept, values, lanes)
         case If():
             return If(stmt.targets, new[0], stmt.then, stmt.orelse, stmt.loc)
         case For():

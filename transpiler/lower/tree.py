@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir.nodes import Check, Let, Stmt, Value, Var
-from ..ir.walk import blocks, operands, reads
+from ..ir.walk import all_statements, blocks, operands, reads
 from .elements import Scalars
 
 
@@ -110,8 +110,9 @@ class Whole(Leaf):
     @property
     def is_barrier(self) -> bool:
         """Whether nothing may move across."""
+        assert self.stmt is not None
         return isinstance(self.stmt, Check) or any(
-            isinstance(s, Check) for b in blocks(self.stmt) for s in b.stmts) or (  # type: ignore[arg-type]
+            isinstance(s, Check) for b in blocks(self.stmt) for s in all_statements(b)) or (
                 isinstance(self.stmt, Let) and not self.stmt.op.is_pure)
 
 

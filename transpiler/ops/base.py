@@ -5,6 +5,7 @@
     jvp(tangents, args, result, **params)  result's tangent; `tangents` has None for zero, never all None
     vjp(ct, args, result, wanted, **params)  a cotangent, None (zero) or `Into` for each argument
     batch(args, batched, **params)         the op over a leading batch axis of the arguments that are `batched`
+    gains_from_batch(types, batched)       whether that is less work than a loop over the batch
     mark(marks, args, result, **params)    which elements of the result depend on which of the arguments: see `marks`
     lowering                               how it becomes loops: see `Lowering`
     stablehlo(h, args..., **params)        StableHLO, through an `emit.hlo_printer.Printer`
@@ -224,6 +225,11 @@ class Op(ABC):
 
     @abstractmethod
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any: ...
+
+    def gains_from_batch(self, types: Sequence[Type], batched: Sequence[bool], **params: Any) -> bool:
+        """Whether `batch` does less than the op once for each element, apart from what fused loops would do as well:
+        vmap then keeps the op out of loops over the batch."""
+        return False
 
     @abstractmethod
     def stablehlo(self, h: Any, *args: Any, **params: Any) -> Any: ...

@@ -103,6 +103,10 @@ class Solving(MatrixOp):
         columns = ops.reshape(ops.transpose(b, axes=(1, 0, 2)), shape=(n, size * k))
         return ops.transpose(ops.reshape(self(a, columns, **params), shape=(n, size, k)), axes=(1, 0, 2))
 
+    def gains_from_batch(self, types: Sequence[Type], batched: Sequence[bool], **params: Any) -> bool:
+        """One matrix is factored once."""
+        return not batched[0] and types[0].rank == 2
+
 
 @register
 class Solve(Solving):

@@ -180,6 +180,14 @@ class DotGeneral(Op):
         at = depth if batched[0] else depth + a.rank - len(ca) - depth
         return ops.transpose(found, axes=(at, *(k for k in range(found.rank) if k != at)))
 
+    def gains_from_batch(self, types: Sequence[Type], batched: Sequence[bool], *, contract: Pairs, batch: Pairs,
+                         **params: Any) -> bool:
+        """A matrix that all share is read once, for a product of matrices."""
+        if all(batched) or not self._is_for_blas(types[0], types[1], contract, batch):
+            return False
+        shared = batched.index(False)
+        return bool(free_axes(types[shared].rank, contract[shared], batch[shared]))
+
     def kernel(self, types: Sequence[Type], params: Mapping[str, Any]) -> str:
         a, b = types
         (ca,), (cb,) = params["contract"]

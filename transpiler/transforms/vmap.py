@@ -5,6 +5,10 @@
       y = multiply(w, x)             w_1 = broadcast(w) {shape=(b,n), axes=(1,)}
       return y                       y = multiply(w_1, x)
                                      return y
+
+A branch or loop that goes the same way for all elements of the batch stays one, around batched statements.  What goes
+its own way for each is put into a loop over lanes (`lane_regions`, `lane_loop`); where its arms have operations that
+gain from a batch, the lanes are parted and each arm has its share of them as a batch (`parted_lanes`).
 """
 
 from __future__ import annotations
@@ -15,82 +19,39 @@ from typing import Any, assert_never
 
 from .. import ops
 from ..errors import error
-from ..ir.build import Names, building, current, for_loop, int_const, located, size_value
-from ..ir.dims import symbol, symbols_of
-from ..ir.index import At, Span
-from ..ir.library import library
-from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Rule, Stmt, Value, Var, While
+from ..ir.build import Names, building, choose, current, for_loop, int_const, located, size_value
+from ..ir.dims import symbols_of
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
-from ..ir.walk import Copier, all_statements, blocks, operands, reads, sizes_used, used_names
+from ..ir.walk import all_statements, used_names
 from ..report import Batch, Report
-from .rules import rule_of
+from .batch_dependence import Dependence, Kind
+from .lane_loop import LaneCopier, lane_of, loop_over_lanes
+from .lane_regions import Region, regions_of
+from .parted_lanes import parted
 
 
 def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = None,
-         report: Report | None = None, spread: int | None = None) -> Func:
+         report: Report | None = None, is_told: bool = False, has_axis: Sequence[bool] | None = None) -> Func:
     """The func over a batch axis 0 of length `size` (a dimension) of each param that is `batched`.
 
-    Every result has the batch axis first, also those that do not depend on the batch; with `spread`, only so many
-    results do, and others where they depend on it.  `report` is told what does.
+    Every result has the batch axis first, also those that do not depend on the batch, unless `has_axis` says which do.
+    `report` is told what depends on the batch.  is_told: exceptions say in which lane they were raised.
     """
+    depends = Dependence(func, batched)
     with building(Names(used_names(func))) as b:
-        copier = Copier()
-        lanes: set[Var] = set()
-        params = []
-        for param, is_batched in zip(func.params, batched, strict=True):
-            if is_batched:
-                new = Var(param.name, Type(param.type.dtype, (size, *param.type.shape)))
-                copier.values[param] = new
-                lanes.add(new)
-                params.append(new)
-            else:
-                params.append(param)
-        stmts = func.body.stmts
-        if _sizes_differ(func, batched):
-            results = _every_lane(func, copier, lanes, size)
-            if report is not None:
-                report.sweeps.append(Batch(func, None, frozenset(stmts)))
-            return Func(name or f"{func.name}_vmap", tuple(params), Block(tuple(b.stmts), results), func.result_names)
-        for stmt in stmts:
-            match stmt:
-                case Let():
-                    with located(stmt.loc):
-                        _batch(stmt, copier, lanes)
-                case Check():
-                    pred = copier.value(stmt.pred)
-                    if stmt.values and any(copier.value(v) in lanes for v in operands(stmt)):
-                        with located(stmt.loc):
-                            _lane_by_lane(stmt, copier, lanes, size)
-                        continue
-                    if pred in lanes:
-                        pred = ops.all(pred, axes=(0,))
-                    b.stmts.append(Check(pred, stmt.kind, stmt.message, stmt.loc,
-                                         values=tuple(map(copier.value, stmt.values))))
-                case Call() if _has_rule(stmt) and any(copier.value(a) in lanes for a in stmt.args):
-                    with located(stmt.loc):
-                        _batch_ruled(stmt, copier, lanes, size)
-                case If() | For() | While() | Call():
-                    if any(v in lanes for v in map(copier.value, _all_read(stmt))):
-                        with located(stmt.loc):
-                            _lane_by_lane(stmt, copier, lanes, size)
-                    else:
-                        copier.statement(stmt)
-                case _:
-                    assert_never(stmt)
+        batching = Batching(depends, LaneCopier(None, is_told, {}, {}), set(), size)
+        params = tuple(batching.widened(p) if is_batched else p
+                       for p, is_batched in zip(func.params, batched, strict=True))
+        regions = regions_of(func.body, depends)
+        if any(depends.differs(v) for region in regions for v in region.leaving):
+            regions = [_everything(func, depends)]
         if report is not None:
-            report.sweeps.append(_batch_of(func, copier, lanes))
-        values = map(copier.value, func.results)
-        results = tuple(v if v in lanes or (spread is not None and k >= spread) else along(v, size)
-                        for k, v in enumerate(values))
-    return Func(name or f"{func.name}_vmap", tuple(params), Block(tuple(b.stmts), results), func.result_names)
-
-
-def _batch_of(func: Func, copier: Copier, lanes: set[Var]) -> Batch:
-    """What depends on the batch, and which statements run lane by lane."""
-    batched = frozenset(t for s in func.body.stmts for t in s.targets if copier.value(t) in lanes)
-    looped = frozenset(s for s in func.body.stmts if isinstance(s, (If, For, While)) and not batched.isdisjoint(
-        s.targets))
-    return Batch(func, batched, looped)
+            report.sweeps.append(_batch_of(func, depends, regions))
+        batching.block(func.body, regions)
+        results = tuple(batching.with_lanes(r) if has_axis is None or has_axis[k] else batching.copier.value(r)
+                        for k, r in enumerate(func.results))
+    return Func(name or f"{func.name}_vmap", params, Block(tuple(b.stmts), results), func.result_names)
 
 
 def along(value: Value, size: Any) -> Value:
@@ -100,141 +61,163 @@ def along(value: Value, size: Any) -> Value:
     return ops.broadcast(value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
 
 
-def _batch(let: Let, copier: Copier, lanes: set[Var]) -> None:
-    args = tuple(map(copier.value, let.args))
-    flags = [isinstance(a, Var) and a in lanes for a in args]
-    if not any(flags):
-        copier.statement(let)
-        return
-    results = let.op.batch(args, flags, **copier.params(let.params))
-    for target, value in zip(let.targets, results if let.op.result_count > 1 else (results,), strict=True):
-        copier.values[target] = value
-        if isinstance(value, Var):
-            lanes.add(value)
-
-
-def _has_rule(call: Call) -> bool:
-    rule = rule_of(call.func)
-    return rule is not None and rule.forward is not None
-
-
-def _batch_ruled(call: Call, copier: Copier, lanes: set[Var], size: Any) -> None:
-    """A call of a func with a rule: a call of the batched func, with the batched rule."""
-    args = tuple(map(copier.value, call.args))
-    flags = tuple(isinstance(a, Var) and a in lanes for a in args)
-    name = library().derive(("vmap", call.func, flags, size), f"{library().wanted[call.func]}_vmap",
-                            lambda own: _batched(own, call.func, flags, size))
-    types = [Type(copier.type(t.type).dtype, (size, *copier.type(t.type).shape)) for t in call.targets]
-    targets = tuple(current().var(type, t.name) for t, type in zip(call.targets, types, strict=True))
-    current().stmts.append(Call(targets, name, args, call.loc, call.needed))
-    copier.values.update(zip(call.targets, targets, strict=True))
-    lanes.update(targets)
-
-
-def _batched(own: str, name: str, flags: tuple[bool, ...], size: Any) -> Func:
-    func = library().callee(name)
-    rule = func.rule
-    assert rule is not None and rule.forward is not None
-    results = len(func.results)
-
-    def part(of: str | None, batched: Sequence[bool], spread: int | None = None,
-             summed: Sequence[bool] = ()) -> str | None:
-        if of is None:
-            return None
-        return library().derive(("vmap", of, tuple(batched), size), f"{library().wanted[of]}_vmap", lambda part_name: (
-            _summed(vmap(library().callee(of), batched, size, name=part_name, spread=spread), summed)))
-
-    def saved(of: str) -> list[bool]:
-        """Which residuals of a forward func depend on the batch."""
-        made = part(of, flags, results)
-        assert made is not None
-        pairs = zip(library().callee(made).results[results:], library().callee(of).results[results:], strict=True)
-        return [new.type.rank > old.type.rank for new, old in pairs]
-
-    cts = [True for r in func.results if r.type.is_inexact]
-    wrt = [flags[k] for k in rule.wrt]
-    new_rule = Rule(rule.wrt, part(rule.forward, flags, results),
-                    part(rule.push, [*saved(rule.ahead or rule.forward), *wrt]),
-                    part(rule.pull, [*saved(rule.forward), *cts], summed=[not is_batched for is_batched in wrt]),
-                    part(rule.ahead, flags, results), part(rule.code, flags))
-    return replace(vmap(func, flags, size, name=own), rule=new_rule)
-
-
-def _summed(func: Func, summed: Sequence[bool]) -> Func:
-    """The func with the sums of some results over the batch: cotangents of what is one for all lanes."""
-    if not any(summed):
-        return func
-    with building(Names(used_names(func))) as b:
-        results = tuple(ops.sum(r, axes=(0,)) if is_summed else r
-                        for r, is_summed in zip(func.results, summed, strict=True))
-    return replace(func, body=Block((*func.body.stmts, *b.stmts), results))
-
-
-def _sizes_differ(func: Func, batched: Sequence[bool]) -> bool:
-    """Whether the size of some array follows from batched values, so that lanes have arrays of different sizes."""
-    lanes = {p for p, is_batched in zip(func.params, batched, strict=True) if is_batched}
-    for stmt in func.body.stmts:
-        if not lanes.isdisjoint(_all_read(stmt)):
-            lanes.update(stmt.targets)
-    sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)}
-    return any(v.name in sizes for v in lanes)
-
-
-def _every_lane(func: Func, copier: Copier, lanes: set[Var], size: Any) -> tuple[Value, ...]:
-    """All statements inside one loop over lanes."""
+def _everything(func: Func, depends: Dependence) -> Region:
+    """One region of all statements: arrays of the lanes' own sizes go through the func."""
+    bound = {name for p in func.params for d in p.type.shape for name in symbols_of(d)}
     for result in func.results:
-        if any(symbols_of(d).keys() & set(used_names(func)) - set(_shape_sizes(func)) for d in result.type.shape):
+        if depends.differs(result) or any(symbols_of(d).keys() & set(used_names(func)) - bound
+                                          for d in result.type.shape):
             raise error("E311", "a batched value decides the size of a result", None)
-    outs = [ops.empty(shape=(size, *r.type.shape), dtype=r.type.dtype) for r in func.results]
-
-    def lane(index: Value, *carried: Value) -> list[Value]:
-        own = Copier()
-        for param in func.params:
-            whole = copier.value(param)
-            spans = tuple(Span(0, d) for d in param.type.shape)
-            mine = ops.load(whole, index, index=(At(), *spans)) if whole in lanes else whole
-            own.values[param] = mine
-            if whole in lanes and not param.type.shape and param.type.dtype == "int64" and isinstance(mine, Var):
-                own.sizes[param.name] = symbol(mine.name, 0)
-        for stmt in func.body.stmts:
-            own.statement(stmt)
-        return [ops.store(out, own.value(r), index, index=(At(), *(Span(0, d) for d in out.shape[1:])))
-                for out, r in zip(carried, func.results, strict=True)]
-
-    return for_loop(int_const(0), size_value(size), outs, lane, index="lane", parallel=True,
-                    hints=["out"] * len(outs))
+    count = len(func.body.stmts)
+    made = {t for s in func.body.stmts for t in s.targets}
+    return Region(tuple(range(count)), count - 1, tuple(dict.fromkeys(r for r in func.results if r in made)))  # type: ignore[misc]
 
 
-def _shape_sizes(func: Func) -> list[str]:
-    """Sizes that the params' shapes bind."""
-    return [name for p in func.params for d in p.type.shape for name in symbols_of(d)]
+def _batch_of(func: Func, depends: Dependence, regions: Sequence[Region]) -> Batch:
+    """What depends on the batch, and which statements run lane by lane."""
+    whole = any(len(region.members) == len(func.body.stmts) for region in regions)
+    looped = frozenset(s for s in all_statements(func.body) if whole or (
+        isinstance(s, (If, For, While)) and depends.kind(s) is Kind.ANCHOR))
+    return Batch(func, None if whole else frozenset(depends.vars), looped)
 
 
-def _lane_by_lane(stmt: If | For | While | Call | Check, copier: Copier, lanes: set[Var], size: Any) -> None:
-    """A branch, loop or call on batched values: a loop over lanes around it, each with its own branches and trips."""
-    read = [v for v in _all_read(stmt) if isinstance(v, Var)]
-    batched = sorted((v for v in read if copier.value(v) in lanes), key=lambda v: v.name)
-    for target in stmt.targets:
-        if any(symbols_of(d).keys() & {v.name for v in batched} for d in target.type.shape):
-            raise error("E311", "a batched value decides the size of an array here", stmt.loc)
-    outs = [ops.empty(shape=(size, *copier.type(t.type).shape), dtype=t.type.dtype) for t in stmt.targets]
+class Batching:
+    """Emits statements over a batch of `size` elements.  lanes: which of the new values have the batch axis."""
 
-    def lane(index: Value, *carried: Value) -> list[Value]:
-        own = Copier(copier.values, copier.sizes)
-        for value in batched:
-            whole = copier.value(value)
-            spans = tuple(Span(0, d) for d in whole.shape[1:])
-            own.values[value] = ops.load(whole, index, index=(At(), *spans))
-        own.statement(stmt)
-        return [ops.store(out, own.value(t), index, index=(At(), *(Span(0, d) for d in out.shape[1:])))
-                for out, t in zip(carried, stmt.targets, strict=True)]
+    def __init__(self, depends: Dependence, copier: LaneCopier, lanes: set[Var], size: Any) -> None:
+        self.depends, self.copier, self.lanes, self.size = depends, copier, lanes, size
 
-    results = for_loop(int_const(0), size_value(size), outs, lane, index="lane", parallel=True,
-                       hints=[t.name for t in stmt.targets])
-    for target, result in zip(stmt.targets, results, strict=True):
-        copier.values[target] = result
-        lanes.add(result)
+    # --- values ----------------------------------------------------------------------------------------------------
 
+    def widened(self, old: Var, name: str | None = None) -> Var:
+        """The var that stands for `old` of all elements."""
+        type = self.copier.type(old.type)
+        return self.stands(old, Var(name or old.name, Type(type.dtype, (self.size, *type.shape))))
 
-def _all_read(stmt: Stmt) -> set[Any]:
-    return set(operands(stmt)).union(*(reads(x) for x in blocks(stmt)))
+    def stands(self, old: Var, new: Any) -> Any:
+        """`new`, which has the batch axis if it is no constant, as what stands for `old`."""
+        self.copier.values[old] = new
+        if isinstance(new, Var):
+            self.lanes.add(new)
+        return new
+
+    def has_lanes(self, old: Value) -> bool:
+        return self.copier.value(old) in self.lanes
+
+    def with_lanes(self, old: Value) -> Value:
+        """What stands for the value, with the batch axis."""
+        value = self.copier.value(old)
+        return value if value in self.lanes else along(value, self.size)
+
+    # --- statements ------------------------------------------------------------------------------------------------
+
+    def for_share(self, size: Any) -> Batching:
+        """The same for a batch of some of the elements: nothing is known yet that has its batch axis."""
+        return Batching(self.depends, LaneCopier(None, self.copier.is_told, self.copier.values, self.copier.sizes),
+                        set(), size)
+
+    def block(self, block: Block, regions: Sequence[Region] | None = None) -> None:
+        """Emit the statements of a block."""
+        if regions is None:
+            regions = regions_of(block, self.depends)
+        members = {k for region in regions for k in region.members}
+        closing = {region.close: region for region in regions}
+        for k, stmt in enumerate(block.stmts):
+            if k not in members:
+                with located(stmt.loc):
+                    self.statement(stmt)
+            if k in closing:
+                inside = [block.stmts[j] for j in closing[k].members]
+                with located(inside[0].loc):
+                    loop_over_lanes(self, inside, closing[k].leaving)
+
+    def nested(self, block: Block, moving: Sequence[bool]) -> Block:
+        """A block inside of control flow that all elements share; moving: which of its results have the batch axis."""
+        with building() as inner:
+            self.block(block)
+            results = tuple(self.with_lanes(r) if moves else self.copier.value(r)
+                            for r, moves in zip(block.results, moving, strict=True))
+        return Block(tuple(inner.stmts), results)
+
+    def statement(self, stmt: Stmt) -> None:
+        """Emit a statement that is in no loop over lanes."""
+        if self.depends.kind(stmt) is Kind.ONCE:
+            if not (isinstance(stmt, Check) and self.size == 0):        # a check of no element holds
+                self.copier.statement(stmt)
+            return
+        match stmt:
+            case Let():
+                self._let(stmt)
+            case Check():
+                self._check(stmt)
+            case If():
+                if self.depends.is_led(stmt):
+                    parted(self, stmt)
+                else:
+                    self._branch(stmt)
+            case For() | While():
+                self._loop(stmt)
+            case Call():
+                raise AssertionError("a call on batched values is made in a loop over lanes")
+            case _:
+                assert_never(stmt)
+
+    def _let(self, let: Let) -> None:
+        args = tuple(map(self.copier.value, let.args))
+        flags = [a in self.lanes for a in args]
+        if not any(flags):
+            self.copier.statement(let)
+            return
+        results = let.op.batch(args, flags, **self.copier.params(let.params))
+        for target, value in zip(let.targets, results if let.op.result_count > 1 else (results,), strict=True):
+            self.stands(target, value)
+
+    def _check(self, check: Check) -> None:
+        """It raises for the first element for which it does not hold; which one that is, is looked for then."""
+        holds = self.copier.value(check.pred)
+        if holds not in self.lanes:
+            holds = along(holds, self.size)
+        numbers = [v for v in (*check.values, *check.lanes) if self.has_lanes(v)]
+
+        def look() -> list[Value]:
+            def lane(index: Value) -> list[Value]:
+                own = LaneCopier(index, self.copier.is_told, self.copier.values, self.copier.sizes)
+                for v in (check.pred, *numbers):
+                    if isinstance(v, Var) and self.has_lanes(v):
+                        own.values[v] = lane_of(self.copier.value(v), index)
+                own.statement(check)
+                return []
+
+            for_loop(int_const(0), size_value(self.size), (), lane, index="lane")
+            return []
+
+        choose(ops.all(holds, axes=(0,)), list, look)
+
+    def _branch(self, stmt: If) -> None:
+        moving = [t in self.depends for t in stmt.targets]
+        pred = self.copier.value(stmt.pred)
+        then, orelse = (self.nested(x, moving) for x in (stmt.then, stmt.orelse))
+        current().stmts.append(If(self._targets(stmt.targets, moving), pred, then, orelse, stmt.loc))
+
+    def _loop(self, loop: For | While) -> None:
+        """What a trip changes has the batch axis from the first trip on."""
+        moving = [c in self.depends for c in loop.carries]
+        inits = tuple(self.with_lanes(v) if moves else self.copier.value(v)
+                      for v, moves in zip(loop.inits, moving, strict=True))
+        if isinstance(loop, For):
+            lo, hi, step = map(self.copier.value, (loop.lo, loop.hi, loop.step))
+            index, carries = self.copier.bind(loop.index), self._targets(loop.carries, moving)
+            body = self.nested(loop.body, moving)
+            is_parallel = loop.parallel and all(c.type.shape for c, moves in zip(loop.carries, moving) if moves)
+            current().stmts.append(replace(loop, targets=self._targets(loop.targets, moving), index=index, lo=lo, hi=hi,
+                                 step=step, carries=carries, inits=inits, body=body, parallel=is_parallel))
+        else:
+            carries = self._targets(loop.carries, moving)
+            cond, body = self.nested(loop.cond, [False]), self.nested(loop.body, moving)
+            current().stmts.append(While(self._targets(loop.targets, moving), carries, inits, cond, body, loop.loc))
+
+    def _targets(self, olds: Sequence[Var], moving: Sequence[bool]) -> tuple[Var, ...]:
+        """New vars for names that a statement binds; ints first, since the others' types may be sized by them."""
+        self.copier.bind_all([v for v, moves in zip(olds, moving, strict=True) if not moves])
+        return tuple(self.widened(v, current().names.fresh(v.name)) if moves else self.copier.values[v]  # type: ignore[misc]
+                     for v, moves in zip(olds, moving, strict=True))

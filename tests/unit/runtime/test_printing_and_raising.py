@@ -89,7 +89,7 @@ def test_exceptions_in_a_batch():
     g = gradsmith.vmap(f, in_axes=(0, None))
     with pytest.raises(AssertionError) as caught:
         g(np.array([0.5, 3.0]), 5)
-    assert "3.0 after 0010" == str(caught.value)
+    assert "3.0 after 0010 (in lane 1)" == str(caught.value)
     with pytest.raises(Refused):
         g(X[:2], 5)
     np.testing.assert_array_equal(g(X[:1], 5), X[:1])
