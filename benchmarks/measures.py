@@ -141,6 +141,17 @@ def work(effort: Effort) -> list[Row]:
     return rows
 
 
+def batches(effort: Effort) -> list[Row]:
+    """vmap, and many steps in one compiled call."""
+    from batches import BATCHES
+    rows = []
+    for name, batch in BATCHES.items():
+        ours, theirs = call_times(name, effort)
+        rows.append(Row("batches", name, ours, theirs, "ms" if min(ours, theirs) > 1e-3 else "µs", f"≤ {batch.limit}x",
+                        ours <= batch.limit * theirs, "" if batch.beside == "JAX" else f"beside {batch.beside}"))
+    return rows
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # first calls
 
@@ -251,5 +262,5 @@ def kernels(effort: Effort) -> list[Row]:
 
 
 Measure = Callable[[Effort], list[Row]]
-MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "lengths": lengths, "first": first_calls,
+MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "batches": batches, "lengths": lengths, "first": first_calls,
                                 "warm": warm_calls, "kernels": kernels}

@@ -1,7 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ promote ─► emission
+      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ promote ─ abreast ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -21,6 +21,7 @@ from .ir.library import Program, each_func, main_of
 from .ir.nodes import Func, Module
 from .ir.verify import InvalidIR, verify
 from .lower.loops import lower
+from .optimize.abreast import run_abreast
 from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
 from .optimize.fuse_adds import fuse_adds
@@ -96,6 +97,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
+    Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),
 )
 

@@ -21,3 +21,4 @@ accumulate = elementwise(
     doc="total + x, where the order of the additions to one total is left open, so that loops vectorise.")
 accumulate.short, accumulate.additive = "total", (0, 1)
 accumulate.folding = Folding("sum", "cumsum", "accumulate", "iufc")
+accumulate.any_order = True

@@ -137,6 +137,7 @@ class Op(ABC):
     relates: str | None = None  # a comparison: its sign
     prefers: str | None = None  # a strict comparison: the reduction that finds what no other element compares to
     cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion
+    any_order = False           # what it adds up along a loop may be added in another order, so that it is vectorised
     short: str | None = None    # what generated code calls a result that nobody named (else a letter)
     masks: bool = True          # its vjp may give exact zeros by structure (a branch not taken, a place not read)
 
