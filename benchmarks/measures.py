@@ -262,5 +262,5 @@ def kernels(effort: Effort) -> list[Row]:
 
 
 Measure = Callable[[Effort], list[Row]]
-MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "batches": batches, "lengths": lengths, "first": first_calls,
-                                "warm": warm_calls, "kernels": kernels}
+MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "batches": batches, "lengths": lengths,
+                                "first": first_calls, "warm": warm_calls, "kernels": kernels}

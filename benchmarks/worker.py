@@ -2,8 +2,8 @@
 
     python benchmarks/worker.py ours|jax NAME RESULT.npz
 
-It compiles the gradient (or the batch), calls it until it is at its best, saves what it gave, and says `ready`.  Then, for each line
-with a number of calls on standard input, it makes them and prints the seconds that they took.
+It compiles the gradient (or the batch), calls it until it is at its best, saves what it gave, and says `ready`.  Then,
+for each line with a number of calls on standard input, it makes them and prints the seconds that they took.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def front_axis(place: Place, type: Type, option: str = "in_axes") -> int:
     rank = type.rank
     assert place.axis is not None
     if not -rank <= place.axis < rank:
-        what = "which is a number" if not rank else f"which has {rank} {'axis' if rank == 1 else 'axes'} " \
+        what = "which is a scalar" if not rank else f"which has {rank} {'axis' if rank == 1 else 'axes'} " \
             f"(its shape is {shown_shape(type.shape)})"
         raise _unfit(f"vmap {option} names axis {place.axis} of {place.path}, {what}",
                      help="give None in in_axes for it" if option == "in_axes" else "")
@@ -86,8 +86,8 @@ class BatchSize:
             self.size, self.origin = found, origin
         elif self.size != found and not self.interpreter.assumptions.are_equal(self.size, found):
             sizes = [shown_shape((d,))[1:-2] for d in (self.size, found)]
-            raise RuleError(f"vmap got batches of different sizes: {self.origin} is {sizes[0]}, {origin} is {sizes[1]}",
-                            code="E408", kind=ValueError)
+            raise RuleError(f"vmap got inconsistent sizes for its batch: {self.origin} is {sizes[0]}, {origin} is "
+                            f"{sizes[1]}", code="E408", kind=ValueError)
 
     def known(self) -> Any:
         if self.size is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from .. import ops
 from ..errors import RuleError
 from ..ir.build import const
@@ -18,7 +16,7 @@ from ..transforms.batch_dependence import Dependence
 from ..transforms.vmap import vmap
 from .batch_axes import NUMBERS, BatchSize, Place, entries, front_axis, places
 from .transform_tracing import argument_names, options_of
-from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, unflatten
+from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, unflatten
 from .values import ArrayRef, TransformValue
 
 

@@ -144,7 +144,7 @@ class _Blocks:
         count = ops.floor_divide(loop.hi + int_const(LANES - 1), int_const(LANES))
         for_loop(int_const(0), count, loop.inits, self._block, parallel=True, index="block")
         stmts = current().stmts
-        stmts[-1] = replace(stmts[-1], targets=loop.targets)    # type: ignore[call-arg]
+        stmts[-1] = replace(stmts[-1], targets=loop.targets)    # type: ignore[call-arg, arg-type]
 
     def _block(self, block: Value, *outs: Value) -> Sequence[Value]:
         inner = self.lanes.inner
@@ -152,8 +152,8 @@ class _Blocks:
         self.count = _named(ops.minimum(int_const(LANES), self.lanes.loop.hi - self.first), "count")
         empty = [_named(ops.empty(shape=(LANES,), dtype=v.type.dtype), v.name) for v in self.held]
         state = self._each(empty, self._begin)
-        carried, kept = state[:len(inner.carries)], state[len(inner.carries):]
-        carried = self._while(inner, carried, kept) if isinstance(inner, While) else self._for(inner, carried, kept)
+        first, kept = state[:len(inner.carries)], state[len(inner.carries):]
+        carried = self._while(inner, first, kept) if isinstance(inner, While) else self._for(inner, first, kept)
 
         def end(own: Copier, lane: Value, *now: Value) -> Sequence[Value]:
             self._read(own, lane, [*inner.targets, *self.lanes.kept], [*carried, *kept])

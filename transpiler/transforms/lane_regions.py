@@ -25,11 +25,13 @@ CHEAP = 4           # as in lowering: what costs more is worth a loop of its own
 @dataclass(frozen=True)
 class Region:
     """members: numbers of statements.  close: where the loop over lanes goes; none before it that is no member reads
-    what members make.  leaving: what members make that is read elsewhere."""
+    what members make.  leaving: what members make that is read elsewhere.  is_whole: it is all of the func, because of
+    arrays of the lanes' own sizes."""
 
     members: tuple[int, ...]
     close: int
     leaving: tuple[Var, ...]
+    is_whole: bool = False
 
 
 def regions_of(block: Block, depends: Dependence) -> list[Region]:

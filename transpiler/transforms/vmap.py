@@ -28,6 +28,7 @@ from ..report import Batch, Report
 from .batch_dependence import Dependence, Kind
 from .lane_loop import LaneCopier, lane_of, loop_over_lanes
 from .lane_regions import Region, regions_of
+from .once import once
 from .parted_lanes import parted
 
 
@@ -49,7 +50,7 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
         if report is not None:
             report.sweeps.append(_batch_of(func, depends, regions))
         batching.block(func.body, regions)
-        results = tuple(batching.with_lanes(r) if has_axis is None or has_axis[k] else batching.copier.value(r)
+        results = tuple(batching.with_lanes(r) if has_axis is None or has_axis[k] else batching.without_lanes(r)
                         for k, r in enumerate(func.results))
     return Func(name or f"{func.name}_vmap", params, Block(tuple(b.stmts), results), func.result_names)
 
@@ -70,7 +71,7 @@ def _everything(func: Func, depends: Dependence) -> Region:
             raise error("E311", "a batched value decides the size of a result", None)
     count = len(func.body.stmts)
     made = {t for s in func.body.stmts for t in s.targets}
-    return Region(tuple(range(count)), count - 1, tuple(dict.fromkeys(r for r in func.results if r in made)))  # type: ignore[misc]
+    return Region(tuple(range(count)), count - 1, tuple(dict.fromkeys(r for r in func.results if r in made)), True)  # type: ignore[misc]
 
 
 def _batch_of(func: Func, depends: Dependence, regions: Sequence[Region]) -> Batch:
@@ -109,6 +110,11 @@ class Batching:
         value = self.copier.value(old)
         return value if value in self.lanes else along(value, self.size)
 
+    def without_lanes(self, old: Value) -> Value:
+        """What stands for a value that is the same for all elements."""
+        value = self.copier.value(old)
+        return lane_of(value, int_const(0)) if value in self.lanes else value
+
     # --- statements ------------------------------------------------------------------------------------------------
 
     def for_share(self, size: Any) -> Batching:
@@ -127,9 +133,20 @@ class Batching:
                 with located(stmt.loc):
                     self.statement(stmt)
             if k in closing:
-                inside = [block.stmts[j] for j in closing[k].members]
-                with located(inside[0].loc):
-                    loop_over_lanes(self, inside, closing[k].leaving)
+                with located(stmt.loc):
+                    self._region(closing[k], block)
+
+    def _region(self, region: Region, block: Block) -> None:
+        """A loop over lanes; what its statements make that is the same for all lanes is made once, before it."""
+        inside = [block.stmts[j] for j in region.members]
+        leaving = region.leaving
+        if not region.is_whole:
+            for stmt in inside:
+                if any(t in leaving and t not in self.depends for t in stmt.targets):
+                    once(self, stmt)
+            leaving = tuple(v for v in leaving if v in self.depends)
+        if leaving or not all(isinstance(s, Let) for s in inside):
+            loop_over_lanes(self, inside, leaving)
 
     def nested(self, block: Block, moving: Sequence[bool]) -> Block:
         """A block inside of control flow that all elements share; moving: which of its results have the batch axis."""
