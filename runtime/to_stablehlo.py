@@ -40,6 +40,7 @@ from .transpiler.ir.walk import all_statements, blocks, definitions, operands, r
 from .transpiler.raise_loops.findings import Finding
 from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
 from .transpiler.stack import deep_stack
+from .transpiler.transforms.batch_dependence import lanes_together
 
 
 @dataclass(frozen=True)
@@ -295,7 +296,8 @@ def _parameters(fun: Callable[..., Any]) -> list[str]:
 def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Arguments]:
     """The trace in which ints that give sizes are known, and the arguments that are left."""
     while True:
-        found = trace(fun, given.args, given.kwargs, source=source)
+        with lanes_together():
+            found = trace(fun, given.args, given.kwargs, source=source)
         known = {id(leaf) for leaf, _ in found.static_args}
         sizes = _ints_in_sizes(found)
         fixed = [leaf for leaf, param in zip(found.leaves, main_of(found.func).params)

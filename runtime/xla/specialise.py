@@ -38,6 +38,7 @@ from ..transpiler.ir.types import I64
 from ..transpiler.ir.walk import all_statements, sizes_used
 from ..transpiler.raise_loops.findings import Finding
 from ..transpiler.stack import deep_stack
+from ..transpiler.transforms.batch_dependence import lanes_together
 from .program import DeviceProgram, Place
 
 
@@ -185,7 +186,7 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     start = perf_counter()
 
     def traced(arguments: Described, same: Mapping[int, int] | None = None) -> Trace:
-        with raising(findings):
+        with raising(findings), lanes_together():
             return trace(fun, arguments.args, arguments.kwargs, source=source, keeps_effects=derive is None, same=same)
 
     findings: list[Finding] = []

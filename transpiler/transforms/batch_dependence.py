@@ -15,7 +15,9 @@ most of its work is the same for all of them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, assert_never
 
 from ..ir.dims import symbols_of
@@ -24,6 +26,18 @@ from ..ir.walk import all_statements, blocks, bound_inside, operands, reads, siz
 
 TRIPS = 16          # what an axis or a loop of unknown length counts for
 SHARED_WORK = 64    # work that is the same for all lanes of an arm, from which on it is worth parting the lanes
+_parts: ContextVar[bool] = ContextVar("parts", default=True)
+
+
+@contextmanager
+def lanes_together() -> Iterator[None]:
+    """Branches that each lane takes for itself go into loops over lanes: where sizes are to be known beforehand, no
+    arm can have its share of the lanes as a batch."""
+    token = _parts.set(False)
+    try:
+        yield
+    finally:
+        _parts.reset(token)
 
 
 class Kind(enum.Enum):
@@ -129,7 +143,7 @@ class Dependence:
                 return Kind.ANCHOR
             case If():
                 if self.gains(stmt):
-                    return Kind.FIXED
+                    return Kind.FIXED if _parts.get() or not self.is_led(stmt) else Kind.ANCHOR
                 return Kind.ANCHOR if self.is_led(stmt) else Kind.FREE
             case For() | While():
                 return Kind.FIXED if self.gains(stmt) else Kind.ANCHOR
