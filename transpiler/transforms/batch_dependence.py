@@ -23,6 +23,7 @@ from typing import Any, assert_never
 from ..ir.dims import symbols_of
 from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, bound_inside, operands, reads, sizes_used
+from .batched_rules import has_rule
 
 TRIPS = 16          # what an axis or a loop of unknown length counts for
 SHARED_WORK = 64    # work that is the same for all lanes of an arm, from which on it is worth parting the lanes
@@ -140,7 +141,7 @@ class Dependence:
             case Check():
                 return Kind.ANCHOR if stmt.prints else Kind.FREE
             case Call():
-                return Kind.ANCHOR
+                return Kind.FIXED if has_rule(stmt) else Kind.ANCHOR
             case If():
                 if self.gains(stmt):
                     return Kind.FIXED if _parts.get() or not self.is_led(stmt) else Kind.ANCHOR

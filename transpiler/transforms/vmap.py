@@ -26,6 +26,7 @@ from ..ir.types import Type
 from ..ir.walk import all_statements, used_names
 from ..report import Batch, Report
 from .batch_dependence import Dependence, Kind
+from .batched_rules import call_ruled
 from .lane_loop import LaneCopier, lane_of, loop_over_lanes
 from .lane_regions import Region, regions_of
 from .once import once
@@ -33,11 +34,13 @@ from .parted_lanes import parted
 
 
 def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = None,
-         report: Report | None = None, is_told: bool = False, has_axis: Sequence[bool] | None = None) -> Func:
+         report: Report | None = None, is_told: bool = False, has_axis: Sequence[bool] | None = None,
+         spread: int | None = None) -> Func:
     """The func over a batch axis 0 of length `size` (a dimension) of each param that is `batched`.
 
     Every result has the batch axis first, also those that do not depend on the batch, unless `has_axis` says which do.
-    `report` is told what depends on the batch.  is_told: exceptions say in which lane they were raised.
+    With `spread`, only so many results do, and others where they depend on the batch.  `report` is told what does so.
+    is_told: exceptions say in which lane they were raised.
     """
     depends = Dependence(func, batched)
     with building(Names(used_names(func))) as b:
@@ -50,7 +53,8 @@ def vmap(func: Func, batched: Sequence[bool], size: Any, *, name: str | None = N
         if report is not None:
             report.sweeps.append(_batch_of(func, depends, regions))
         batching.block(func.body, regions)
-        results = tuple(batching.with_lanes(r) if has_axis is None or has_axis[k] else batching.without_lanes(r)
+        results = tuple(batching.copier.value(r) if spread is not None and k >= spread else
+                        batching.with_lanes(r) if has_axis is None or has_axis[k] else batching.without_lanes(r)
                         for k, r in enumerate(func.results))
     return Func(name or f"{func.name}_vmap", params, Block(tuple(b.stmts), results), func.result_names)
 
@@ -175,7 +179,7 @@ class Batching:
             case For() | While():
                 self._loop(stmt)
             case Call():
-                raise AssertionError("a call on batched values is made in a loop over lanes")
+                call_ruled(self, stmt)          # others are made in loops over lanes
             case _:
                 assert_never(stmt)
 
