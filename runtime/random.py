@@ -34,14 +34,27 @@ from .distributions.continuous import (
     wald,
     weibull_min,
 )
+from .distributions.counts import binomial, poisson
+from .distributions.gamma import (
+    ball,
+    beta,
+    chisquare,
+    dirichlet,
+    f,
+    gamma,
+    generalized_normal,
+    loggamma,
+    t,
+)
 from .distributions.keys import PRNGKey, bits, clone, fold_in, key, key_data, split, wrap_key_data
 from .distributions.matrices import multivariate_normal, orthogonal
 from .distributions.selection import bernoulli, categorical, choice, geometric, permutation, rademacher
 from .distributions.uniform import randint, uniform
 
 __all__ = [
-    "PRNGKey", "bernoulli", "bits", "categorical", "cauchy", "choice", "clone", "exponential", "fold_in", "geometric",
-    "gumbel", "key", "key_data", "laplace", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal",
-    "orthogonal", "pareto", "permutation", "rademacher", "randint", "rayleigh", "split", "triangular",
-    "truncated_normal", "uniform", "wald", "weibull_min", "wrap_key_data",
+    "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "clone",
+    "dirichlet", "exponential", "f", "fold_in", "gamma", "generalized_normal", "geometric", "gumbel", "key", "key_data",
+    "laplace", "loggamma", "logistic", "lognormal", "maxwell", "multivariate_normal", "normal", "orthogonal", "pareto",
+    "permutation", "poisson", "rademacher", "randint", "rayleigh", "split", "t", "triangular", "truncated_normal",
+    "uniform", "wald", "weibull_min", "wrap_key_data",
 ]

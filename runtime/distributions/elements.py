@@ -41,6 +41,27 @@ def erf(x: Any) -> Any:
     return special.erf(x)
 
 
+def gammaln(x: Any) -> Any:
+    """log(abs(gamma(x)))."""
+    from scipy import special
+    return special.gammaln(x)
+
+
+def gamma_draws(keys: Any, a: Any, is_log: bool) -> Any:
+    """Gamma numbers of the shapes `a`, (n,), or their logarithms, one for each of the keys, (n, 2)."""
+    from ..kernels import gamma_draws as drawn
+    return drawn(keys, a, is_log)
+
+
+def _traced_draws(keys: Any, a: Any, is_log: bool) -> Any:
+    return drawn_by(keys[:, 0], keys[:, 1], a, is_log)
+
+
+def drawn_by(first: Any, second: Any, a: Any, is_log: bool) -> Any:
+    """The same, of keys whose words are apart."""
+    return gamma_draws(np.stack([first, second], axis=-1), a, is_log)
+
+
 def words(key: Any, count: Any) -> Any:
     """`count` words of the stream of `key`.  ValueError: more than a key gives."""
     if count > 0xFFFFFFFF:
@@ -73,6 +94,7 @@ def _spell(function: Callable[..., Any], name: str) -> None:
 _spell(fma, "fma")
 _spell(erfinv, "stream_erfinv")
 _spell(erf, "erf")
+_spell(gammaln, "gammaln")
 
 
 def _key_value(key: Any) -> Any:
@@ -89,9 +111,15 @@ def _words(key: Any, count: Any) -> Any:
     return ops.threefry(_key_value(key), count=size)
 
 
+@spelled(drawn_by)
+def _drawn_by(first: Any, second: Any, a: Any, is_log: bool) -> Any:
+    return ops.gamma_draw(as_value(first), as_value(second), as_value(a), log=is_log)
+
+
 @spelled(folded)
 def _folded(key: Any, word: Any) -> Any:
     return ops.fold_in(_key_value(key), as_value(word, "uint32"))
 
 
+gamma_draws.__gradsmith_traced__ = _traced_draws  # type: ignore[attr-defined]
 is_unit.__gradsmith_native__ = lambda it, low, high: is_unit(low, high)  # type: ignore[attr-defined]

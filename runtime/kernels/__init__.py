@@ -111,6 +111,7 @@ _ON_DEMAND = {
     ),
     "normal_loops": ("normal_numbers",),
     "random_words": ("fold_in", "threefry"),
+    "rejection": ("gamma_draw", "gamma_draws"),
     "sharing": ("apart", "distinct"),
     "sorting": ("sort", "argsort"),
     "stream_formulas": ("fma", "stream_erfinv"),

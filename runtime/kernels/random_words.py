@@ -89,7 +89,14 @@ def _type_encrypted(typing: Any, first: Any, second: Any, left: Any, right: Any)
     return types.UniTuple(types.uint32, 2)(*[types.uint32] * 4), _emit_encrypted
 
 
-_encrypted: Any = intrinsic(_type_encrypted)
+def _block(first: Any, second: Any, left: Any, right: Any) -> tuple[Any, Any]:
+    x, y = np.array([left], np.uint32), np.array([right], np.uint32)
+    encrypt((first, second), x, y)
+    return x[0], y[0]
+
+
+# Of two counters under the two words of a key.
+encrypted: Any = _block if config.DISABLE_JIT else intrinsic(_type_encrypted)  # type: ignore[attr-defined]
 
 
 @njit(cache=True, nogil=True)
@@ -98,9 +105,9 @@ def _fill(first: Any, second: Any, out: Any) -> None:
     half = out.size - blocks
     left, right = out[:blocks], out[half:]
     for i in range(blocks):
-        left[i], right[i] = _encrypted(first, second, np.uint32(i), np.uint32(half + i))
+        left[i], right[i] = encrypted(first, second, np.uint32(i), np.uint32(half + i))
     if half > blocks:
-        out[blocks], _ = _encrypted(first, second, np.uint32(blocks), np.uint32(0))
+        out[blocks], _ = encrypted(first, second, np.uint32(blocks), np.uint32(0))
 
 
 @njit(cache=True, nogil=True)
@@ -115,10 +122,10 @@ def _threefry(key: Any, out: Any) -> None:
 @njit(cache=True, nogil=True)
 def _fold_in(key: Any, word: Any, out: Any) -> None:
     if out.ndim == 1:
-        out[0], out[1] = _encrypted(key[0], key[1], np.uint32(0), np.uint32(word))
+        out[0], out[1] = encrypted(key[0], key[1], np.uint32(0), np.uint32(word))
     else:
         for lane in range(out.shape[0]):
-            out[lane, 0], out[lane, 1] = _encrypted(key[lane, 0], key[lane, 1], np.uint32(0), np.uint32(word[lane]))
+            out[lane, 0], out[lane, 1] = encrypted(key[lane, 0], key[lane, 1], np.uint32(0), np.uint32(word[lane]))
 
 
 if not config.DISABLE_JIT:  # type: ignore[attr-defined]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import ops
+from ..ir.build import const
 from ..ir.dims import same_size
 from ..ir.nodes import Value
 from ..ir.types import Type
-from .base import Op, RuleError, Sample, batch_all, sample
-from .families import Lowering, NoGradient, elementwise, register
+from .base import Into, Op, RuleError, Sample, batch_all, sample
+from .families import Elementwise, Lowering, NoGradient, elementwise, register, unsupported
 from .samples import between, corner
 from .special import scipy_reference
 
@@ -171,3 +173,104 @@ stream_erfinv = elementwise(
     partials=lambda x, r: (np.sqrt(np.pi).item() / 2 * ops.exp(r * r),), singular=(0,), scalar="stream_erfinv({0})",
     stablehlo="chlo.erf_inv", kinds="f", cost=25, samples=[*between(-0.9, 0.9), corner([-1.0, 0.0, 1.0])],
     doc="The inverse of erf on [-1, 1] by the formula that XLA has: random.normal is to give JAX's numbers.")
+
+
+@register
+class GammaDraw(Elementwise):
+    """Numbers of the gamma distribution of shape a, or their logarithms (`log`), one for each key of two words.
+
+    They are drawn by rejection, so the derivative by a is that of a quantile, at the probability where the number is
+    (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018), not that of the formula.
+    """
+
+    name = "gamma_draw"
+    kinds = "uf"
+    cost = 2000
+    short = "g"
+    stablehlo = unsupported("numbers that are drawn by rejection take a loop for each")
+
+    def infer(self, first: Type, second: Type, a: Type, *, log: bool, **params: Any) -> Type:  # type: ignore[override]
+        super().infer(first, second, a)
+        if first.dtype != "uint32" or second.dtype != "uint32" or a.kind != "f":
+            raise RuleError(f"gamma_draw takes two words and a float, not {first}, {second} and {a}", kind=TypeError,
+                            code="E309")
+        return a
+
+    def reference(self, first: Any, second: Any, a: Any, *, log: bool) -> Any:  # type: ignore[override]
+        points = zip(np.ravel(first).tolist(), np.ravel(second).tolist(), np.ravel(a).tolist())
+        found = [_gamma_number(*point, log, a.dtype.itemsize) for point in points]
+        return np.array(found, a.dtype).reshape(np.shape(a))[()]
+
+    @staticmethod
+    def scalar(first: Type, second: Type, a: Type, *, log: bool) -> str:
+        if a.dtype == "float64":
+            return f"gamma_draw({{0}}, {{1}}, {{2}}, {log}, False)"
+        return f"np.float32(gamma_draw({{0}}, {{1}}, np.float64({{2}}), {log}, True))"
+
+    @staticmethod
+    def _slope(a: Value, result: Value, log: bool) -> Value:
+        if log:
+            return ops.log_gamma_slope(a, result, order=1)
+        by_shape = result * ops.log_gamma_slope(a, ops.log(result), order=1)
+        return ops.select(result.eq(0), const(0, a.type), by_shape)
+
+    def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, *,  # type: ignore[override]
+            log: bool, **params: Any) -> Any:
+        if tangents[2] is None:
+            return None
+        return self._product(tangents[2], self._slope(args[2], result, log), True, forward=True)
+
+    def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], *,  # type: ignore[override]
+            log: bool, **params: Any) -> list[Value | Into | None]:
+        return [None, None, self._product(ct, self._slope(args[2], result, log), True) if wanted[2] else None]
+
+    def samples(self) -> list[Sample]:
+        """Corners, since the numbers jump where another trial is taken."""
+        words = np.arange(1, 9, dtype=np.uint32)
+        shapes = np.array([0.05, 0.3, 0.9, 1.0, 1.5, 4.0, 30.0, 2.0])
+        found = [sample(words, words[::-1].copy(), shapes.astype(d), log=log, corner=True)
+                 for log in (False, True) for d in ("float64", "float32")]
+        return [*found, sample(words[0], words[1], np.float64(2.5), log=False, corner=True)]
+
+
+def _split(key: tuple[int, int], count: int) -> list[tuple[int, int]]:
+    stream = _stream(key, 2 * count)
+    return list(zip(stream[::2], stream[1::2]))
+
+
+def _unit(key: tuple[int, int], size: int) -> float:
+    if size == 4:
+        return (_stream(key, 1)[0] >> 9) * 2.0 ** -23
+    high, low = _stream(key, 2)
+    return ((high << 32 | low) >> 12) * 2.0 ** -52
+
+
+def _normal(key: tuple[int, int], size: int) -> float:
+    from scipy import special
+
+    low = -1 + 2.0 ** (-24 if size == 4 else -53)
+    kind = np.float32 if size == 4 else np.float64
+    u = kind(max(low, _unit(key, size) * (1 - low) + low))
+    return float(math.sqrt(2) * special.erfinv(np.float64(u)))
+
+
+def _gamma_number(first: int, second: int, a: float, log: bool, size: int) -> float:
+    """As kernels.rejection has it."""
+    if not a > 0:
+        return math.nan
+    key, last = _split((first, second), 2)
+    d = (a if a >= 1 else a + 1) - 1 / 3
+    while True:
+        key, of_normal, of_unit = _split(key, 3)
+        x, v = 0.0, -1.0
+        while v <= 0:
+            of_normal, one = _split(of_normal, 2)
+            x = _normal(one, size)
+            v = (1 + x / (3 * math.sqrt(d))) ** 3
+        u = _unit(of_unit, size)
+        if u < 1 - 0.0331 * x ** 4 or math.log(u) < 0.5 * x * x + d * (1 - v + math.log(v)):
+            break
+    u = _unit(last, size)
+    if log:
+        return math.log(d) + math.log(v) + (0.0 if a >= 1 else math.log1p(-u) / a)
+    return d * v * (1.0 if a >= 1 else (1 - u) ** (1 / a))
