@@ -279,7 +279,7 @@ def test_marks_tell_every_dependence(name):
         pytest.skip("no jvp")
     for sample in samples_of(name):
         flags = inexact(sample.args)
-        if not any(flags):
+        if not any(flags) or op.derivatives_left(**sample.params) < 1:
             continue
         func = func_of(op, sample)
         sizes = [np.size(a) for a in kept(sample.args, flags)]
