@@ -17,12 +17,14 @@ Inputs = Callable[[], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Model:
-    """make(np) gives the function; `argnums` of its gradient; inputs() its arguments, the same every time."""
+    """make(np) gives the function; inputs() its arguments, the same every time.  transform and argnums of what is
+    measured."""
 
     name: str
     make: Callable[[ModuleType], Callable[..., Any]]
     inputs: Inputs
     argnums: int | tuple[int, ...] = 0
+    transform: str = "grad"
 
 
 def two_scalars(np):
@@ -63,6 +65,13 @@ def logistic_regression(np):
     return regression_loss
 
 
+def log_likelihood(np):
+    def log_likelihood(w, x, y):
+        margin = (x @ w) * y
+        return np.mean(np.log(1.0 + np.exp(-margin)))
+    return log_likelihood
+
+
 def cross_entropy(np):
     def cross_entropy(scores, target):
         shifted = scores - np.max(scores, axis=1, keepdims=True)
@@ -83,6 +92,10 @@ def _regression_inputs() -> tuple[Any, ...]:
     return _normal(10), 0.0, _normal(200, 10), np.sign(_normal(200))
 
 
+def _likelihood_inputs(count: int) -> tuple[Any, ...]:
+    return _normal(100) / 10, _normal(count, 100), np.sign(_normal(count))
+
+
 def _cross_entropy_inputs() -> tuple[Any, ...]:
     target = np.eye(100)[np.random.default_rng(3).integers(0, 100, 10_000)]
     return _normal(10_000, 100), target
@@ -95,5 +108,7 @@ MODELS = {m.name: m for m in (
     Model("selu, float32", selu, lambda: (_normal(1_000_000).astype(np.float32),)),
     Model("mlp", mlp, _mlp_inputs, (0, 1, 2, 3)),
     Model("logistic regression", logistic_regression, _regression_inputs, (0, 1)),
+    Model("hessian of logistic regression", log_likelihood, lambda: _likelihood_inputs(1000), transform="hessian"),
+    Model("hessian of logistic regression, few", log_likelihood, lambda: _likelihood_inputs(200), transform="hessian"),
     Model("cross-entropy", cross_entropy, _cross_entropy_inputs),
 )}

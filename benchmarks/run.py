@@ -27,6 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from jacobians import measure_jacobians
 from loops import compare, table
 from loops.scaling import measure_scaling
 from measures import FULL, MEASURES, QUICK, SECONDS, Row
@@ -78,8 +79,9 @@ def progress(console: Console, what: str) -> Iterator[None]:
         yield
 
 
-LOOPS, GROWTH = "loops", "growth"
-NAMES = [*MEASURES, LOOPS, GROWTH]
+LOOPS, GROWTH, JACOBIANS = "loops", "growth", "jacobians"
+NAMES = [*MEASURES, JACOBIANS, LOOPS, GROWTH]
+ELSEWHERE = {GROWTH: lambda effort: measure_scaling(effort is QUICK), JACOBIANS: measure_jacobians}
 
 
 def measured(name: str, console: Console, options: argparse.Namespace) -> list[Row]:
@@ -92,7 +94,7 @@ def measured(name: str, console: Console, options: argparse.Namespace) -> list[R
         table.show(console, found)
         return table.rows(found)
     with progress(console, name):
-        rows = measure_scaling(options.quick) if name == GROWTH else MEASURES[name](QUICK if options.quick else FULL)
+        rows = (ELSEWHERE | MEASURES)[name](QUICK if options.quick else FULL)
     show(console, rows)
     return rows
 

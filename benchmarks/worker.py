@@ -24,7 +24,7 @@ WARM_UP = 6     # calls: past the compilation of a parallel version, too
 
 def ours(model: Model) -> timeit.Timer:
     import gradsmith
-    return timer("f({})", gradsmith.grad(model.make(np), argnums=model.argnums), model.inputs())
+    return timer("f({})", getattr(gradsmith, model.transform)(model.make(np), argnums=model.argnums), model.inputs())
 
 
 def jax(model: Model) -> timeit.Timer:
@@ -32,7 +32,7 @@ def jax(model: Model) -> timeit.Timer:
     jax_.config.update("jax_enable_x64", True)
     import jax.numpy as jnp
     inputs = tuple(x if isinstance(x, float) else jnp.asarray(x) for x in model.inputs())
-    function = jax_.jit(jax_.grad(model.make(jnp), argnums=model.argnums))
+    function = jax_.jit(getattr(jax_, model.transform)(model.make(jnp), argnums=model.argnums))
     return timer("wait(f({}))", function, inputs, wait=jax_.block_until_ready)
 
 

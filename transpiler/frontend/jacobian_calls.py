@@ -155,12 +155,9 @@ def _basis(type: Type, first: Value | None = None, count: Any = None) -> Value:
     size = product(type.shape)
     if not type.shape:
         return const(1, Type(type.dtype, (1,)))
-    grid = (size if count is None else count, size)
-    rows = ops.iota(shape=grid, axis=0, dtype="int64")
-    if first is not None:
-        rows = rows + first
-    columns = ops.iota(shape=grid, axis=1, dtype="int64")
-    return ops.reshape(ops.convert(ops.equal(rows, columns), dtype=type.dtype), shape=(grid[0], *type.shape))
+    units = ops.unit_vectors(int_const(0) if first is None else first, count=size if count is None else count,
+                             size=size, dtype=type.dtype)
+    return ops.reshape(units, shape=(units.shape[0], *type.shape))
 
 
 Block = Callable[[Value | None, Any], list[Value]]      # from the first unit vector and their number to stacked results

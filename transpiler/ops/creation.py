@@ -1,4 +1,4 @@
-"""Operations that make an array from parameters alone: iota, size and empty."""
+"""Operations that make an array from sizes: iota, unit_vectors, size and empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..ir.build import const, int_const
 from ..ir.nodes import Value
 from ..ir.types import I64, Type
 from .base import Sample, sample
-from .families import Creation, Lowering, RuleError, register
+from .families import Creation, Lowering, NoGradient, Op, RuleError, register
 
 
 @register
@@ -45,6 +45,44 @@ class Iota(Creation):
         return [sample(shape=(3,), axis=0, dtype="int64"), sample(shape=(2, 3), axis=0, dtype="float64"),
                 sample(shape=(2, 3), axis=1, dtype="float32"), sample(shape=(2, 0), axis=0, dtype="int32"),
                 sample(shape=(1,), axis=0, dtype="float64")]
+
+
+@register
+class UnitVectors(NoGradient, Op):
+    """`count` unit vectors of `size` elements as rows, from number `first` (int64).  What Jacobians multiply by: a
+    product with them picks, and multiplies nothing."""
+
+    name, lowering = "unit_vectors", Lowering.REINDEX
+
+    def infer(self, first: Type, *, count: Any, size: Any, dtype: str) -> Type:
+        if first != I64:
+            raise RuleError(f"{self.name} from {first}", kind=TypeError, code="E309")
+        return Type(dtype, (count, size))
+
+    def reference(self, first: Any, *, count: int, size: int, dtype: str) -> Any:
+        return (np.arange(count)[:, None] + first == np.arange(size)).astype(dtype)
+
+    def element(self, at: Callable[[int, Sequence[Value]], Value], index: Sequence[Value], types: Sequence[Type], /, *,
+                dtype: str, **params: Any) -> Value:
+        return ops.convert(ops.equal(index[0] + at(0, ()), index[1]), dtype=dtype)
+
+    def batch(self, args: Sequence[Value], batched: Sequence[bool], *, count: Any, size: Any, dtype: str,
+              **params: Any) -> Value:
+        shape = (args[0].shape[0], count, size)
+        rows, columns = (ops.iota(shape=shape, axis=k, dtype="int64") for k in (1, 2))
+        rows = rows + ops.broadcast(args[0], shape=shape, axes=(0,))
+        return ops.convert(ops.equal(rows, columns), dtype=dtype)
+
+    def stablehlo(self, h: Any, first: Any, *, count: int, size: int, dtype: str) -> Any:
+        shape = Type("int64", (count, size))
+        rows = h.op("add", h.iota(shape, 0), h.broadcast(first, shape.shape, ()))
+        return h.convert(h.compare("EQ", rows, h.iota(shape, 1)), dtype)
+
+    def samples(self) -> list[Sample]:
+        return [sample(np.int64(0), count=3, size=3, dtype="float64"),
+                sample(np.int64(2), count=2, size=5, dtype="float32"),
+                sample(np.int64(0), count=0, size=0, dtype="float64"),
+                sample(np.int64(1), count=1, size=3, dtype="complex128")]
 
 
 @register

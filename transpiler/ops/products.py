@@ -18,9 +18,10 @@ import numpy as np
 
 from .. import ops
 from ..ir.dims import bounds, product, same_size, shown_shape
+from ..ir.index import Span
 from ..ir.nodes import Value
 from ..ir.types import Type
-from .base import grid
+from .base import definition, grid
 from .families import Lowering, Op, RuleError, Sample, register, sample
 
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]
@@ -98,6 +99,21 @@ class DotGeneral(Op):
         stack = product(shape[:depth])
         a, b = ops.reshape(a, shape=(stack, left, inner)), ops.reshape(b, shape=(stack, inner, right))
         return ops.reshape(super().__call__(a, b, contract=((2,), (1,)), batch=((0,), (0,))), shape=shape)
+
+    def simplify(self, args: Sequence[Value], *, contract: Pairs, batch: Pairs, **params: Any) -> Value | None:
+        """A product with unit vectors is a part of the other operand."""
+        for k, units in enumerate(args):
+            made = definition(units)
+            if made is None or made.op is not ops.unit_vectors or contract[k] != (1,) or batch[0]:
+                continue
+            other, (axis,) = args[1 - k], contract[1 - k]
+            whole = made.params["count"] == other.shape[axis]
+            at = tuple(Span(0 if whole else None, made.params["count"]) if j == axis else Span(0, d)
+                       for j, d in enumerate(other.shape))
+            picked = ops.load(other, *(() if whole else made.args), index=at)
+            rest = tuple(j for j in range(other.rank) if j != axis)
+            return ops.transpose(picked, axes=(axis, *rest) if k == 0 else (*rest, axis))
+        return None
 
     def infer(self, a: Type, b: Type, *, contract: Pairs, batch: Pairs) -> Type:
         if a.dtype != b.dtype:

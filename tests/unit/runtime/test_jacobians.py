@@ -214,3 +214,21 @@ def test_beside_jax(name):
         ours = getattr(gs, name)(on(np), argnums, has_aux=True)(*args)
         theirs = getattr(jax, name)(on(jax.numpy), argnums, has_aux=True)(*args)
         same(jax.tree.map(np.asarray, theirs), jax.tree.map(np.asarray, ours))
+
+
+def test_products_with_unit_vectors_only_pick():
+    def loss(w, x):
+        return np.sum(np.log(1.0 + np.exp(x @ w)))
+
+    w, x = np.linspace(-1.0, 1.0, 5), np.random.default_rng(0).normal(size=(7, 5))
+    for chunk in (None, 2):
+        source = gs.hessian(loss, chunk=chunk).source(w, x)
+        assert 1 == source.count(" gemm(")
+        sigmoid = 1.0 / (1.0 + np.exp(-x @ w))
+        same(x.T @ np.diag(sigmoid * (1.0 - sigmoid)) @ x, gs.hessian(loss, chunk=chunk)(w, x))
+    picked = gs.jacfwd(lambda w: x @ w)
+    same(x, picked(w))
+    assert "gem" not in picked.source(w)
+    with np.errstate(all="ignore"):
+        infinite = np.full((6, 12), np.inf)
+        same(infinite, gs.jacfwd(lambda w: infinite @ w)(np.ones(12)))         # not inf * 0
