@@ -261,6 +261,16 @@ def kernels(effort: Effort) -> list[Row]:
     return rows
 
 
+# ---------------------------------------------------------------------------------------------------------------
+# StableHLO
+
+
+def stablehlo(effort: Effort) -> list[Row]:
+    """Our modules beside JAX's, compiled by XLA."""
+    import xla
+    return xla.beside_jax(effort)
+
+
 Measure = Callable[[Effort], list[Row]]
 MEASURES: dict[str, Measure] = {"overhead": overhead, "work": work, "batches": batches, "lengths": lengths,
-                                "first": first_calls, "warm": warm_calls, "kernels": kernels}
+                                "first": first_calls, "warm": warm_calls, "kernels": kernels, "xla": stablehlo}
