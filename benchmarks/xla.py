@@ -15,15 +15,16 @@ from measures import Effort, Row
 from models import MODELS, Model
 
 RUN = ("mlp", "logistic regression", "sum_logistic", "selu, float32", "cross-entropy")
-# The matrix products of ours are as precise as float32 is; JAX's own default on TPU is not, so it is asked for the same.
+# Our matrix products are as precise as float32 is; JAX's default on TPU is not, so it is asked for the same.
 PRECISION = "highest"
 
 
 def texts(model: Model, args: Sequence[Any]) -> tuple[str, str]:
     """Ours and JAX's of the model's gradient."""
-    import gradsmith
     import jax
     import jax.numpy as jnp
+
+    import gradsmith
     ours = gradsmith.stablehlo(gradsmith.grad(model.make(np), argnums=model.argnums), locations=False)(*args)
     with jax.default_matmul_precision(PRECISION):
         lowered = jax.jit(jax.grad(model.make(jnp), argnums=model.argnums)).lower(*args)
@@ -33,6 +34,7 @@ def texts(model: Model, args: Sequence[Any]) -> tuple[str, str]:
 def steady(effort: Effort) -> list[Row]:
     """Seconds of a run of each module on XLA's CPU client, in turns."""
     import jax
+
     from gradsmith.xla.bindings import device
     from gradsmith.xla.compiler import compiled
     rows = []
@@ -73,9 +75,10 @@ def _runner(made: Any, buffers: Sequence[Any]) -> Callable[[float], float]:
 
 def calls(effort: Effort) -> list[Row]:
     """A whole call with arrays on the device: what `jit(f, target="xla")` adds to XLA, beside `jax.jit`."""
-    import gradsmith
     import jax
     import jax.numpy as jnp
+
+    import gradsmith
     model = MODELS["10 elements"]
     args = model.inputs()
     ours = gradsmith.jit(gradsmith.grad(model.make(np)), target="xla")

@@ -23,7 +23,8 @@ from .array import Array, as_array, converted
 from .device import Device
 from .transpiler.frontend.updates import At
 
-_MUTATING = frozenset({"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort"})
+_MUTATING = frozenset({"fill", "partition", "put", "sort"})
+_LACKING = frozenset({"resize", "setfield", "setflags", "view"})        # they are about memory
 
 
 class Outcome:
@@ -61,13 +62,15 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
     one.  outcomes: of the calls that it is a result of.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_device", "_host", "_outcomes", "_shared", "_weak")
+    __slots__ = ("__weakref__", "_buffer", "_device", "_host", "_kind", "_outcomes", "_shared", "_spread", "_weak")
     __array_priority__ = 1000
 
     def __init__(self, buffer: Any, device: Device, *, weak: bool = False, outcomes: Sequence[Outcome] = (),
-                 shared: bool = False) -> None:
+                 shared: bool = False, spread: bool = False) -> None:
         self._buffer, self._device, self._weak, self._outcomes = buffer, device, weak, tuple(outcomes)
         self._shared = shared                   # somebody else may hold the buffer
+        self._spread = spread                   # over the devices of a mesh
+        self._kind: Any = None
         self._host: np.ndarray[Any, Any] | None = None      # where the elements are after they were written to here
 
     # --- what is known without waiting ---------------------------------------------------------------------------
@@ -107,7 +110,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def devices(self) -> set[Device]:
         """The devices that hold the elements: one, or those of a mesh."""
-        if self._host is not None:
+        if not self._spread:
             return {self._device}
         return {Device(f"{self._device.platform}:{place.id}") for place in self._buffer.devices()}
 
@@ -115,6 +118,13 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
     def is_weak(self) -> bool:
         """Whether it stands for a Python number."""
         return self._weak
+
+    @property
+    def kind(self) -> Any:
+        """Equal for arrays that the same compiled code takes."""
+        if self._kind is None:
+            self._kind = (DeviceArray, self.dtype, self.shape, self._weak)
+        return self._kind
 
     def is_ready(self) -> bool:
         """Whether the elements are computed."""
@@ -142,8 +152,12 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
     def buffer(self, upload: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
         """XLA's buffer; `upload` makes one of elements that were written to here."""
         if self._host is not None:
-            self._buffer, self._host, self._shared = upload(self._host), None, False
+            self._buffer, self._host, self._shared, self._spread = upload(self._host), None, False, False
         return self._buffer
+
+    def is_on(self, device: Device) -> bool:
+        """Whether all of it is there."""
+        return self._device == device and not self._spread
 
     @property
     def is_shared(self) -> bool:
@@ -153,6 +167,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
     def replace(self, buffer: Any, outcomes: Sequence[Outcome]) -> None:
         """A function has written to it: this is what it holds now."""
         self._buffer, self._host, self._shared, self._outcomes = buffer, None, False, tuple(outcomes)
+        self._spread, self._kind = len(buffer.devices()) > 1, None
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +185,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The elements, here and to be written to."""
         if self._host is None:
             self._settle()
-            self._host, self._buffer = np.array(self._buffer), None
+            self._host, self._buffer, self._spread = np.array(self._buffer), None, False
         return self._host
 
     def __gradsmith_array__(self) -> np.ndarray[Any, Any]:
@@ -212,7 +227,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getattr__(self, name: str) -> Any:
         """NumPy's methods and attributes."""
-        if name.startswith("_") or not hasattr(np.ndarray, name):
+        if name.startswith("_") or name in _LACKING or not hasattr(np.ndarray, name):
             raise AttributeError(f"a DeviceArray has no attribute {name!r}")
         if name in _MUTATING:
             return getattr(self._written(), name)

@@ -156,7 +156,11 @@ class Function:
             others = [known for known in self._specialisations if known is not spec]
             self._specialisations = [spec, *others[:MAX_SPECIALISATIONS - 1]]
             self._takes_arrays = self._takes_arrays or has_arrays
-            path = fast_path(spec, self._takes_arrays) if isinstance(spec, Specialisation) else None
+            if isinstance(spec, Specialisation):
+                path = fast_path(spec, self._takes_arrays)
+            else:
+                from .xla.quick import quick_path
+                path = quick_path(spec)
             if path is not None:
                 self._fast = path
 

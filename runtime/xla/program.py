@@ -39,6 +39,7 @@ class Place(Protocol):
     """Where a program runs: on one device, or divided among those of a mesh."""
 
     build: Build
+    is_spread: bool         # over several devices
 
     def devices(self) -> Sequence[Any]:
         """jax's, one for each partition."""
@@ -60,6 +61,7 @@ class OneDevice:
     """A place that is one device."""
 
     build = Build(stored=True)
+    is_spread = False
 
     def __init__(self, target: Target) -> None:
         self.target, self.device, self.place = target, target.device, place_of(target.device)
@@ -78,7 +80,7 @@ class OneDevice:
         dtype = self.target.dtype(param.type)
         if type(value) is not DeviceArray:
             return upload(np.asarray(value, dtype), self.place)
-        if value.devices() != {self.device} or value.dtype != dtype:
+        if not value.is_on(self.device) or value.dtype != dtype:
             return upload(np.asarray(value, dtype), self.place)
         buffer = value.buffer(lambda x: upload(x, self.place))
         return upload(buffer, self.place) if own and shared else buffer

@@ -108,7 +108,7 @@ class OnMesh:
                  shapes: Sequence[tuple[int, ...]]) -> None:
         self.mesh, self.target, self.params, self.results, self.shapes = mesh, target, params, results, shapes
         self._chosen: dict[Any, list[Any]] = {}
-        self.build = Build(partitions=mesh.size)
+        self.build, self.is_spread = Build(partitions=mesh.size), mesh.size > 1
 
     def devices(self) -> Sequence[Any]:
         """jax's, in order.  TranspileError (E604): there are fewer."""

@@ -61,6 +61,7 @@ class DeviceSpecialisation:
 
     def __post_init__(self) -> None:
         self.weak = weak_leaves(self.trace.out_tree)
+        self.is_one = isinstance(self.trace.out_tree, LeafNode)
 
     @property
     def source(self) -> str:
@@ -80,13 +81,14 @@ class DeviceSpecialisation:
         """Whether the call may be answered by this specialisation."""
         return (self.described.key == described.key and statics_hold(self.trace, self.leaves, described.values)
                 and self._fixed_hold(described.values) and all(g.holds() for g in self.trace.static_guards)
-                and self._captures_hold() and self._sharing_holds(described))
+                and self.captures_hold() and self._sharing_holds(described))
 
     def _fixed_hold(self, values: Sequence[Any]) -> bool:
         index = {id(leaf): k for k, leaf in enumerate(self.leaves)}
         return all(_int(values[index[id(leaf)]]) == value for leaf, value in self.fixed)
 
-    def _captures_hold(self) -> bool:
+    def captures_hold(self) -> bool:
+        """Whether captured values are like those that it was compiled for."""
         try:
             return all(_like(capture.get()) == like for capture, like in zip(self.trace.captures, self.captured_as))
         except (LookupError, AttributeError, ValueError, TypeError):
@@ -118,9 +120,18 @@ class DeviceSpecialisation:
         for original, copy in described.copied:
             if any(flat[k] is copy for k in self.program.written):
                 original[...] = copy
+        return self._built(results[:count], pending)
+
+    def result(self, flat: Sequence[Any]) -> Any:
+        """The same of a program that writes to no arguments, for what it takes."""
+        return self._built(*self.program.called(flat))
+
+    def _built(self, results: Sequence[Any], pending: Sequence[Outcome]) -> Any:
         device = self.program.target.device
-        return rebuilt(self.trace.out_tree, [DeviceArray(b, device, weak=weak, outcomes=pending)
-                                             for b, weak in zip(results[:count], self.weak, strict=True)])
+        spread = self.program.place.is_spread
+        made = [DeviceArray(b, device, weak=weak, outcomes=pending, spread=spread)
+                for b, weak in zip(results, self.weak, strict=True)]
+        return made[0] if self.is_one else rebuilt(self.trace.out_tree, made)
 
 def _write(target: Any, buffer: Any, outcomes: Sequence[Outcome]) -> None:
     """What the func has made of an argument goes into it: at once into an array of NumPy's, which anybody may read."""
