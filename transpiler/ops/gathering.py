@@ -43,11 +43,12 @@ def gathered_shape(name: str, x: Type, indices: Sequence[Type], axes: Axes) -> t
 
 
 def numpy_places(x: Any, indices: Sequence[Any], axes: Axes) -> tuple[Any, ...]:
-    """Index arrays for x with the indexed axes first; IndexError where one is out of range."""
+    """Index arrays for x with the indexed axes first, in C order, since NumPy assigns in the order of their memory;
+    IndexError where one is out of range."""
     for i, axis in zip(indices, axes):
         if np.size(i) and not (np.min(i) >= 0 and np.max(i) < x.shape[axis]):
             raise IndexError(f"index is out of bounds for axis {axis} with size {x.shape[axis]}")
-    return tuple(np.asarray(i) for i in indices)
+    return tuple(np.asarray(i, order="C") for i in indices)
 
 
 def place_of(at: Reader, index: Sequence[Value], first: int, types: Sequence[Type], axes: Axes) -> tuple[Value, ...]:
@@ -223,7 +224,7 @@ class Scatter(ArrayWrite):
     def reference(self, x: Any, v: Any, *indices: Any, axes: Axes) -> Any:
         places = numpy_places(x, indices, axes)
         result = np.array(x)
-        np.transpose(result, (*axes, *rest_of(x.ndim, axes)))[places] = v
+        np.transpose(result, (*axes, *rest_of(x.ndim, axes)))[places] = np.asarray(v, order="C")
         return result
 
     def vjp(self, ct: Value, args: Sequence[Value], result: Value, wanted: Sequence[bool], *, axes: Axes,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import ops
-from ..ir.build import const, located, size_value
+from ..ir.build import const, int_const, located, size_value
 from ..ir.index import At, Span
 from ..ir.nodes import Block, For, If, Let, Value, Var
 from ..ir.walk import reads
@@ -22,10 +22,13 @@ from ..ops.base import Folding
 from .facts import Meeting
 from .findings import Refused
 from .flat import Path
-from .lanes import Lane, Lanes, chosen, spread
+from .lane import Lane, chosen, spread
+from .lanes import Lanes
 from .stores import Stores, stores_of
 from .versions import Versions, versions_of
 from .views import View, view_of
+
+MOST_BRANCHES = 8       # one after the other, in which a total may be added to: each doubles its terms
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,28 @@ class Term:
     value: Value
     folding: Folding
     loc: Any
+
+
+@dataclass(frozen=True)
+class Search:
+    """`if x > best`: where the conditions and the comparison hold, `value` is taken.  judged: the number of `best`.
+    swapped: the comparison reads `best < x`."""
+
+    comparison: Let
+    swapped: bool
+    judged: int
+    x: Value
+    value: Value
+    path: Path
+
+    @property
+    def reduction(self) -> str:
+        found: str = self.comparison.op.prefers
+        return {"argmax": "argmin", "argmin": "argmax"}[found] if self.swapped else found
+
+    def better(self, x: Value, best: Value) -> Value:
+        found: Value = self.comparison.op(best, x) if self.swapped else self.comparison.op(x, best)
+        return found
 
 
 class Carries:
@@ -81,6 +106,8 @@ class Carries:
             totals = self._scanned(number, terms)
             return Lane(ops.load(totals, index=(Span(1 if lanes.backwards else 0, lanes.trips),
                                                 *(Span(0, d) for d in totals.shape[1:]))), True)
+        if lanes.some and (taken := self._taken(number)) is not None:
+            return self._latest_before(init, *taken)
         if self.depends(loop.body.results[number], number) or not lanes.some:
             lanes.refuse_carry(number)
         return Lane(lanes.before_each(init, lanes.along(loop.body.results[number])), True)
@@ -112,6 +139,8 @@ class Carries:
             picked = self._picked(number)
             if picked is not None:
                 return picked
+            if lanes.some and (taken := self._taken(number)) is not None:
+                return self._latest(init, *taken)
             if self.depends(result, number):
                 lanes.refuse_carry(number)
             return self._last(lanes.get(result))
@@ -143,6 +172,8 @@ class Carries:
     def _traced(self, value: Value, carry: Var, number: int, path: Path) -> list[Term] | None:
         if value is carry:
             return []
+        if len(path) > MOST_BRANCHES:
+            return None
         site = self.lanes.sites.get(value) if isinstance(value, Var) else None
         if site is None:
             return None
@@ -246,47 +277,133 @@ class Carries:
 
     def _picked(self, number: int) -> Value | None:
         """`if x > best: best, at = x, i`: the first x that no other is better than, if it is better than `best`."""
+        found = self._search(number)
+        if found is None:
+            return None
+        self._require_trips()
+        lanes, judged = self.lanes, found.judged
+        where = lanes.first_of(getattr(ops, found.reduction), self._counted(found))
+        init = self.loop.inits[judged]
+        top = _at(self._counted(found), where)
+        taken = found.better(top, init)
+        if number == judged:
+            return chosen(taken, top, init)
+        lane = lanes.get(found.value)
+        other = _at(lane.value, where) if lane.batched else lane.value
+        return chosen(taken, other, self.loop.inits[number])
+
+    def _search(self, number: int) -> Search | None:
+        """What the carry is a search for, if it is one."""
         found = self._pick(self.loop.body.results[number], number, ())
         if found is None:
             return None
         path, pred, value = found
-        site = self.lanes.sites[pred]
-        assert isinstance(site.stmt, Let) and site.stmt.op.prefers is not None
-        x, best = site.stmt.args
-        name, judged = site.stmt.op.prefers, self._number_of(best)
-        if judged is None:
-            x, best, judged = best, x, self._number_of(x)
-            name = {"argmax": "argmin", "argmin": "argmax"}[name]
+        comparison = self.lanes.sites[pred].stmt
+        assert isinstance(comparison, Let)
+        x, best = comparison.args
+        swapped = self._number_of(best) is None
+        if swapped:
+            x, best = best, x
+        judged = self._number_of(best)
         assert judged is not None
-        if x.type.kind not in "iuf" or x.type.shape or self.depends(x, judged) or self.depends(value, number) or (
-                self.depends(value, judged)) or self.depends(x, number):
+        if x.type.kind not in "iuf" or x.type.shape or any(
+                self.depends(v, k) for v in (x, value, *(p for p, _ in path)) for k in (number, judged)):
             return None
         again = self._pick(self.loop.body.results[judged], judged, ())
         if again is None or again[0] != path or again[1] is not pred or again[2] is not x:
             return None
-        if any(self.depends(p, judged) or self.depends(p, number) for p, _ in path):
-            return None
-        self._require_trips()
-        lanes = self.lanes
+        return Search(comparison, swapped, judged, x, value, path)
+
+    def _counted(self, search: Search) -> Value:
+        """x in all trips, and what is never better where it does not count: NaN is not."""
+        lanes, x = self.lanes, search.x
         xs = lanes.along(x)
-        counts = lanes.holds(path)
+        counts = lanes.holds(search.path)
         if x.type.kind == "f":
-            real = ops.logical_not(ops.isnan(xs))
-            counts = Lane(real, True) if counts is None else lanes.together(ops.logical_and, counts, Lane(real, True))
-        reduction: Any = getattr(ops, name)
-        if counts is not None:
-            idle = reduction.init(x.type)[0]
-            xs = ops.select(spread(counts.value, xs.shape, counts.batched), xs, const(idle.value, xs.type))
-        where = lanes.first_of(reduction, xs)
-        better = site.stmt.op
-        init = self.loop.inits[judged]
-        top = _at(xs, where)
-        taken = better(top, init) if site.stmt.args[0] is x else better(init, top)
-        if number == judged:
-            return chosen(taken, top, init)
-        lane = lanes.get(value)
-        other = _at(lane.value, where) if lane.batched else lane.value
-        return chosen(taken, other, self.loop.inits[number])
+            real = Lane(ops.logical_not(ops.isnan(xs)), True)
+            counts = real if counts is None else lanes.together(ops.logical_and, counts, real)
+        if counts is None:
+            return xs
+        (idle, _) = getattr(ops, search.reduction).init(x.type)
+        return ops.select(spread(counts.value, xs.shape, counts.batched), xs, const(idle.value, xs.type))
+
+    def _taken(self, number: int) -> tuple[Value, Value] | None:
+        """In which trips the carry is replaced, and by what, where it is either that or stays as it is."""
+        lanes, carry = self.lanes, self.loop.carries[number]
+        search = self._search(number)
+        if search is not None:
+            best: Any = getattr(ops, "cummax" if search.reduction == "argmax" else "cummin")
+            xs = self._counted(search)
+            so_far = best(lanes.before_each(self.loop.inits[search.judged], xs), axis=0, reverse=lanes.backwards)
+            return search.better(xs, so_far), lanes.along(search.value)
+        options = self._options(self.loop.body.results[number], carry, number, ())
+        if not options or any(self.depends(p, number) for path, _ in options for p, _ in path):
+            return None
+        taken: Lane | None = None
+        value: Value | None = None
+        for path, option in options:
+            holds = lanes.holds(path)
+            if holds is None:
+                return None
+            along = lanes.along(option)
+            taken = holds if taken is None else lanes.together(ops.logical_or, taken, holds)
+            mask = spread(holds.value, along.shape, holds.batched)
+            value = along if value is None else ops.select(mask, along, value)
+        assert taken is not None and value is not None
+        return taken.value if taken.batched else lanes.repeated(taken.value), value
+
+    def _options(self, value: Value, carry: Var, number: int, path: Path) -> list[tuple[Path, Value]] | None:
+        """Under which conditions which values replace the carry; None where it may become anything else."""
+        if value is carry:
+            return []
+        if not self.depends(value, number):
+            return [(path, value)]
+        if len(path) > MOST_BRANCHES:
+            return None
+        site = self.lanes.sites.get(value) if isinstance(value, Var) else None
+        if site is None:
+            return None
+        match site.stmt:
+            case If():
+                k = site.stmt.targets.index(value)  # type: ignore[arg-type]
+                pred, yes, no = site.stmt.pred, site.stmt.then.results[k], site.stmt.orelse.results[k]
+            case Let() if site.stmt.op is ops.select and not site.stmt.args[0].type.shape:
+                pred, yes, no = site.stmt.args
+            case _:
+                return None
+        one = self._options(yes, carry, number, (*path, (pred, True)))
+        other = self._options(no, carry, number, (*path, (pred, False)))
+        return None if one is None or other is None else [*one, *other]
+
+    def _numbered(self, taken: Value) -> tuple[Value, Value]:
+        """The number of each trip that takes, and what stands for none."""
+        lanes = self.lanes
+        own = ops.iota(shape=(lanes.trips,), axis=0, dtype="int64")
+        none = size_value(lanes.trips) if lanes.backwards else int_const(-1)
+        return ops.select(taken, own, spread(none, own.shape, False)), none
+
+    def _found(self, init: Value, last: Value, values: Value) -> Value:
+        """The value of the trip `last` (or of several), or `init` where there is none."""
+        lanes = self.lanes
+        end = spread(size_value(lanes.trips - 1), last.shape, False)
+        real = ops.less_equal(last, end) if lanes.backwards else ops.greater_equal(last, 0)
+        place = ops.minimum(ops.maximum(last, 0), end)
+        if not last.shape:
+            return chosen(real, _at(values, place), init)
+        there = ops.gather(values, place, axes=(0,))
+        return ops.select(spread(real, there.shape, True), there, lanes.repeated(init))
+
+    def _latest_before(self, init: Value, taken: Value, values: Value) -> Lane:
+        lanes = self.lanes
+        numbers, none = self._numbered(taken)
+        scan: Any = ops.cummin if lanes.backwards else ops.cummax
+        last = scan(lanes.before_each(none, numbers), axis=0, reverse=lanes.backwards)
+        return Lane(self._found(init, last, values), True)
+
+    def _latest(self, init: Value, taken: Value, values: Value) -> Value:
+        numbers, _ = self._numbered(taken)
+        reduction: Any = ops.min if self.lanes.backwards else ops.max
+        return self._found(init, reduction(numbers, axes=(0,)), values)
 
     def _pick(self, value: Value, number: int, path: Path) -> tuple[Path, Var, Value] | None:
         """(conditions around, the comparison, what is taken where it holds) if the carry stays as it is elsewhere."""

@@ -107,7 +107,7 @@ class Facts:
         for answer in (True, False):
             against = self._rows(comparison, not answer, names)
             if not against:
-                return None
+                continue
             bounds = self._ranges(names)
             if not may_hold([*known, *bounds, *against]):
                 return answer

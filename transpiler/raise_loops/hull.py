@@ -52,18 +52,26 @@ def with_known_bounds(loop: For, facts: Facts) -> For:
             tests.append(ops.greater_equal(loop.index, loop.lo) if up else ops.less_equal(loop.index, loop.lo))
         if last[0] != last[1]:
             tests.append(ops.less(loop.index, loop.hi) if up else ops.greater(loop.index, loop.hi))
-        inside: Value = tests[0] if len(tests) == 1 else ops.logical_and(*tests)
-        changing = [k for k, c in enumerate(loop.carries) if loop.body.results[k] is not c]
-        targets = tuple(b.var(loop.carries[k].type, loop.carries[k].name) for k in changing)
-        b.stmts.append(If(targets, inside, Block(loop.body.stmts, tuple(loop.body.results[k] for k in changing)),
-                          Block((), tuple(loop.carries[k] for k in changing)), loop.loc))
+        results: list[Value] = [] if not tests else _guarded(loop, tests)
     with building(current().names, loop.loc) as around:
         low, high = facts.emitted(lo), facts.emitted(hi)
     current().stmts.extend(around.stmts)
     facts.learn((*around.stmts, *b.stmts))
+    body = Block(tuple(b.stmts), tuple(results)) if tests else loop.body
+    hull = replace(loop, lo=low, hi=high, body=body, parallel=False)
+    facts.ints.loop[loop.index.name] = hull
+    return hull
+
+
+def _guarded(loop: For, tests: list[Value]) -> list[Value]:
+    """Emit the body as a branch; what the loop then carries."""
+    inside: Value = tests[0] if len(tests) == 1 else ops.logical_and(*tests)
+    b = current()
+    changing = [k for k, c in enumerate(loop.carries) if loop.body.results[k] is not c]
+    targets = tuple(b.var(loop.carries[k].type, loop.carries[k].name) for k in changing)
+    b.stmts.append(If(targets, inside, Block(loop.body.stmts, tuple(loop.body.results[k] for k in changing)),
+                      Block((), tuple(loop.carries[k] for k in changing)), loop.loc))
     results: list[Value] = list(loop.carries)
     for k, target in zip(changing, targets):
         results[k] = target
-    hull = replace(loop, lo=low, hi=high, body=Block(tuple(b.stmts), tuple(results)), parallel=False)
-    facts.ints.loop[loop.index.name] = hull
-    return hull
+    return results

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field, replace
 
 from ..ir.build import Names, building, current, located
 from ..ir.nodes import Block, For, Func, Stmt, Value, Var, While
-from ..ir.walk import all_statements, blocks, reads, replacement, sizes_used, used_names, with_blocks, with_operands
+from ..ir.walk import (
+    Copier,
+    all_statements,
+    blocks,
+    reads,
+    replacement,
+    sizes_used,
+    used_names,
+    with_blocks,
+    with_operands,
+)
 from ..optimize.dead_code import live
 from .carries import Carries
 from .facts import Facts, Meeting
@@ -26,12 +36,25 @@ def raised(func: Func, findings: list[Finding] | None = None, *, keeps: bool = T
     keeps: what an exception leaves in the caller's arrays, and which of several is raised, is kept as well.  A target
     that cannot raise asks for less.
     """
+    func = with_known_sizes(func)
     nests = _Nests(func, keeps)
     with building(Names(used_names(func))):
         body = nests.block(func.body, ())
     if findings is not None:
         findings.extend(nests.findings)
     return replace(func, body=body) if nests.changed else func
+
+
+def with_known_sizes(func: Func) -> Func:
+    """The func with sizes that are named after ints, but follow from those of its arguments, spelled as such."""
+    used = {name for s in all_statements(func.body) for name in sizes_used(s)}
+    facts = Facts(func)
+    known = {v.name: facts.dim(v) for v in facts.values.values() if v.name in used and facts.is_known(facts.dim(v))}
+    if not known:
+        return func
+    with building(Names(used_names(replace(func, body=Block((), ()))))):
+        body = Copier(sizes=known).block(func.body)
+    return replace(func, body=body)
 
 
 @dataclass
@@ -141,7 +164,7 @@ class _Nests:
             if refused and (not partly or not self._can_split(loop, refused)):
                 raise Refused(_first(refused))
             if not refused:
-                lanes.check_all()
+                lanes.checks.all()
             else:
                 made = b.stmts[before:]
                 del b.stmts[before:]

@@ -22,7 +22,7 @@ from ..ir.nodes import Block, For, If, Let, Stmt, Value, Var
 from ..ir.walk import blocks, replacement, same_value, with_blocks, with_operands
 from .facts import Access, Facts, Meeting, axis_items
 from .flat import readers
-from .lanes import Items
+from .lane import Items
 from .versions import Versions, versions_of
 from .views import View
 

@@ -14,12 +14,16 @@ from .. import ops
 from ..ir.build import const, located
 from ..ir.index import At, New, index_shape
 from ..ir.nodes import If, Let, Value, Var
+from .crossing import crossing_axis, read_across
 from .facts import Access, Meeting, axis_items
 from .findings import Refused, shown_name
 from .flat import Path
-from .lanes import Lane, Lanes, is_positive, spread
+from .lane import Lane, is_positive, spread
+from .lanes import Lanes
 from .moving import Moving, write_moving
 from .versions import Versions
+
+MOST_BRANCHES = 8       # one in the other, or one after the other, in which an array is written to
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def _chain(lanes: Lanes, value: Value, carry: Var, path: Path) -> list[Writer] |
     if value is carry:
         return []
     site = lanes.sites.get(value) if isinstance(value, Var) else None
-    if site is None:
+    if site is None or len(path) > MOST_BRANCHES:
         return None
     stmt = site.stmt
     match stmt:
@@ -63,10 +67,12 @@ def _chain(lanes: Lanes, value: Value, carry: Var, path: Path) -> list[Writer] |
 
 
 def _merged(one: list[Writer], other: list[Writer], path: Path) -> list[Writer]:
-    """What both arms have in front, whatever the condition; then what each has alone."""
+    """What both arms have in front, whatever the condition; then what each has alone.  Paths of the arms go on from
+    `path` with the condition."""
     common = []
-    while one and other and one[0].stmt is other[0].stmt:
-        common.append(Writer(path, one[0].stmt, one[0].number))
+    inner = len(path) + 1
+    while one and other and one[0].stmt is other[0].stmt and one[0].path[inner:] == other[0].path[inner:]:
+        common.append(Writer((*path, *one[0].path[inner:]), one[0].stmt, one[0].number))
         one, other = one[1:], other[1:]
     return [*common, *one, *other]
 
@@ -81,6 +87,7 @@ class Stores:
         self.made: list[Value] = [lanes.loop.inits[number]]
         self._places = [Access(lanes.facts.place(w.stmt)) for w in writers]
         self._making = False
+        self._supposing = False                 # whether reads find what was there before the loop
         self._orderly = self._is_orderly()
 
     def final(self) -> Value:
@@ -103,17 +110,35 @@ class Stores:
         lanes = self.lanes
         site = lanes.sites[let.target]
         read = Access(lanes.facts.place(let))
+        seen = _chain(lanes, let.args[0], lanes.loop.carries[self.number], ())
+        if seen is None:
+            lanes.refuse_carry(self.number)
+        before = {writer.stmt for writer in seen}
         for count in range(len(self.writers) + 1):
-            if self._serves(read, site.number, count):
+            if self._serves(read, before, count):
                 version = self._version(count)
-                shape = version.shape
-                return lanes.load(Lane(version, False), shape, axis_items(let), site.path, let)
+                return lanes.places.load(Lane(version, False), version.shape, axis_items(let), site.path, let)
+        axis = crossing_axis(lanes, self.writers, before, read, self._places[0], let) if not site.path else None
+        if axis is not None:
+            return self._read_across(let, axis)
         raise Refused(f"each trip needs what the trips before have made of `{self.name}`", self.number)
 
-    def _serves(self, read: Access, number: int, count: int) -> bool:
-        """Whether the version after `count` writes has what a read at that place of the text finds."""
+    def _read_across(self, let: Let, axis: int) -> Lane:
+        lanes, writer = self.lanes, self.writers[0].stmt
+        old = lanes.places.load(Lane(self.made[0], False), self.made[0].shape, axis_items(let), (), let)
+        if self._supposing:
+            return old
+        self._supposing = True
+        try:
+            stored = lanes.supposing(writer.args[1])
+        finally:
+            self._supposing = False
+        return read_across(lanes, let, axis, writer, old, stored)
+
+    def _serves(self, read: Access, before: set[Let], count: int) -> bool:
+        """Whether the version after `count` writes has what a read finds that sees those of `before` in its trip."""
         for k, (writer, place) in enumerate(zip(self.writers, self._places)):
-            first = writer.number < number              # in the same trip
+            first = writer.stmt in before
             if k >= count:
                 if self.meeting.earlier(place, read) or (first and self.meeting.same(place, read)):
                     return False
@@ -138,7 +163,7 @@ class Stores:
         """The array after all trips of one write."""
         lanes, writer = self.lanes, self.writers[k]
         stmt, path = writer.stmt, writer.path
-        lanes.check_before(writer.number)
+        lanes.checks.before(writer.number)
         where = lanes.holds(path)
         value = lanes.along(stmt.args[1])
         items = axis_items(stmt)
@@ -146,8 +171,8 @@ class Stores:
         places = []
         trusted = not path and lanes.some
         for (item, scalar), dim in zip(items, array.shape, strict=True):
-            place: Moving = lanes.place(item, scalar)
-            if not trusted and not lanes.facts.is_inside(lanes.axis(item, scalar), dim):
+            place: Moving = lanes.places.place(item, scalar)
+            if not trusted and not lanes.facts.is_inside(lanes.places.axis(item, scalar), dim):
                 place = self._safe(stmt, place, scalar, dim)
             places.append(place)
         if where is not None:
@@ -159,7 +184,7 @@ class Stores:
     def _safe(self, stmt: Let, place: Moving, scalar: Value | None, dim: Any) -> Moving:
         """A place that exists, to which nothing is added where the branch is not taken."""
         if stmt.op.adds and scalar is not None and place.item == At() and is_positive(dim):
-            return self.lanes.clipped(scalar, dim)
+            return self.lanes.places.clipped(scalar, dim)
         raise Refused(f"`{self.name}` could be written outside of its elements where a branch is not taken",
                       self.number)
 
@@ -171,6 +196,6 @@ class Stores:
             return ops.select(taken, value, const(0, value.type))
         if self.meeting.earlier(self._places[k], self._places[k]):
             raise Refused(f"some trips write to one element of `{self.name}`, and others do not", self.number)
-        present = lanes.load(Lane(array, False), array.shape, axis_items(stmt), (), stmt)
+        present = lanes.places.load(Lane(array, False), array.shape, axis_items(stmt), (), stmt)
         old = present.value if present.batched else lanes.repeated(present.value)
         return ops.select(taken, value, ops.reshape(old, shape=value.shape))

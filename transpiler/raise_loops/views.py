@@ -19,7 +19,8 @@ from .. import ops
 from ..ir.index import At, New, Span
 from ..ir.nodes import Let, Value, Var
 from .facts import axis_items
-from .lanes import Items, Lanes, is_positive
+from .lane import Items, is_positive
+from .lanes import Lanes
 from .moving import Moving, load_moving, write_moving, written
 from .versions import Versions
 
@@ -47,7 +48,7 @@ class View:
         found = load_moving(array, places, lanes.trips) if sum(bool(p.stride) for p in places) == 1 else None
         if found is not None:
             return found
-        values, flags = lanes.run_time_places(places)
+        values, flags = lanes.places.run_time_places(places)
         value: Value = ops.load.batch((array, *values), (False, *flags), index=tuple(p.item for p in places))
         return value
 
@@ -78,8 +79,8 @@ def view_of(lanes: Lanes, carry: Var, versions: Versions) -> View | None:
         border = (0, 0)
         if place is not None and not always:
             item, scalar = _item(versions.accesses[0][0], axis)
-            if not lanes.facts.is_inside(lanes.axis(item, scalar), dim):
-                found = lanes.border(item, scalar, dim) if place.stride else None
+            if not lanes.facts.is_inside(lanes.places.axis(item, scalar), dim):
+                found = lanes.places.border(item, scalar, dim) if place.stride else None
                 if found is None and place.stride:
                     return None
                 place, border = (None, border) if found is None else (place, found)
@@ -116,7 +117,7 @@ def _agreed(lanes: Lanes, versions: Versions, axis: int) -> Moving | None:
     if len(keys) != 1:
         return None
     item, scalar = _item(versions.accesses[0][0], axis)
-    return Moving(item) if scalar is None else lanes.place(item, scalar)
+    return Moving(item) if scalar is None else lanes.places.place(item, scalar)
 
 
 # --- parts that are the same in all trips -----------------------------------------------------------------------
@@ -137,7 +138,7 @@ def fixed_part(lanes: Lanes, carry: Var, versions: Versions) -> View | None:
             return None
         if place is not None and not always:
             item, scalar = _item(versions.accesses[0][0], axis)
-            if not lanes.facts.is_inside(lanes.axis(item, scalar), dim) or not is_positive(dim):
+            if not lanes.facts.is_inside(lanes.places.axis(item, scalar), dim) or not is_positive(dim):
                 return None
         places.append(Moving(Span(0, dim)) if place is None else place)
     kept = tuple(isinstance(p.item, Span) for p in places)
