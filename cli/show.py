@@ -65,9 +65,9 @@ def text_at(request: Request, stage: str, *, locations: bool = False) -> str:
         return generate(request)
     if stage == "stablehlo":
         return stablehlo_of(request, locations=locations)
-    if stage == "raise":
+    if stage in {s.name for s in pipeline.stablehlo_stages()} - {s.name for s in pipeline.STAGES}:
         findings: list[Finding] = []
-        text = show(raised_of(request, findings), locations)
+        text = show(raised_of(request, findings, stop=stage), locations)
         note_loops(findings)
         return text
     func = traced(request).func
@@ -86,8 +86,8 @@ def note_loops(findings: list[Finding]) -> None:
         note(shown(findings))
 
 
-def raised_of(request: Request, findings: list[Finding] | None) -> Program:
-    """The request's IR with its loops raised; `findings` is told what became of each."""
+def raised_of(request: Request, findings: list[Finding] | None, stop: str | None = None) -> Program:
+    """The request's IR on the way to StableHLO, with its loops raised; `findings` is told what became of each."""
     from gradsmith.to_stablehlo import raising
     from gradsmith.transpiler import pipeline
 
@@ -95,7 +95,7 @@ def raised_of(request: Request, findings: list[Finding] | None) -> Program:
     found: list[Finding] = [] if findings is None else findings
     with raising(found):
         func = traced(request).func
-    return pipeline.run(func, stages=pipeline.stablehlo_stages(found))
+    return pipeline.run(func, stop=stop, stages=pipeline.stablehlo_stages(found))
 
 
 def stablehlo_of(request: Request, *, locations: bool = False) -> str:

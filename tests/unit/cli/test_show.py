@@ -48,7 +48,7 @@ def test_recursion_at_every_stage():
         def f(n: "i64", x: "f64"):
             return x if n <= 0 else x * f(n - 1, np.sin(x))
     """)
-    for stage in ("traced", *pipeline.NAMES):
+    for stage in ("traced", *(stage.name for stage in pipeline.STAGES)):
         assert 2 == gradsmith("show", "model.py:f", "-t", "jit", "--at", stage).stdout.count("func f")
     refused = gradsmith("show", "model.py:f", "-t", "jit", "--at", "stablehlo", status=1).stderr
     assert "E207" in refused and "StableHLO" in refused
