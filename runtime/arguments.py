@@ -16,6 +16,7 @@ import numpy as np
 from .array import Array
 from .device_array import DeviceArray, adopted
 from .transpiler.errors import error
+from .transpiler.frontend.pytrees import Node, registered, taken_apart
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbol
 from .transpiler.ir.types import Type
@@ -109,6 +110,9 @@ class _Maker:
             self.key += [kind, len(x)]
             parts = [self.visit(v, f"{name}[{k}]") for k, v in enumerate(x)]
             return kind._make(parts) if hasattr(kind, "_make") else kind(parts)  # type: ignore[attr-defined]
+        how = registered(kind)
+        if how is not None:
+            return self._node(taken_apart(x, how), name)
         if dataclasses.is_dataclass(x) and not isinstance(x, type):
             fields = [f.name for f in dataclasses.fields(x)]
             self.key += [kind, len(fields)]
@@ -118,6 +122,11 @@ class _Maker:
             return made
         self.key.append(_static_key(x))
         return x
+
+    def _node(self, node: Node, name: str) -> Node:
+        self.key += [node.cls, "node", _aux_key(node.aux), len(node.children)]
+        children = tuple(self.visit(v, f"{name}[{k}]") for k, v in enumerate(node.children))
+        return Node(node.cls, node.aux, children)
 
     def static(self, x: Any, name: str) -> Any:
         """An argument that the user says is known while compiling."""
@@ -204,6 +213,15 @@ def _static_key(x: Any) -> Any:
     if dataclasses.is_dataclass(x):
         return (type(x), *(_static_key(getattr(x, field.name)) for field in dataclasses.fields(x)))
     return _Same(x)
+
+
+def _aux_key(x: Any) -> Any:
+    """The same of what a registered class keeps beside its children, which is made anew for every call."""
+    if isinstance(x, dict):
+        return (type(x), *((_static_key(k), _aux_key(v)) for k, v in x.items()))
+    if isinstance(x, (list, tuple)):
+        return (type(x), *map(_aux_key, x))
+    return _static_key(x)
 
 
 class _Same:

@@ -33,6 +33,7 @@ from .guards import Assumptions, Capture, NeedStatic, ShapeGuard, StaticGuard, U
 from .interpreter import Interpreter
 from .layout import of_array
 from .outside import Outside, keeping_of
+from .pytrees import REGISTRY, Node, fields_of
 from .recursion import Recurs, Unrolls
 from .source import FunctionSource
 from .texts import Raised, in_this_call
@@ -234,6 +235,8 @@ class _Attempt:
             made = OuterDict({k: self.abstract(v, f"{name}_{k}") for k, v in value.items()})
             made.cls = type(value)
             return made
+        if isinstance(value, Node):
+            return self._node(value, name)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             own = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if hasattr(value, f.name)}
             if any(leaves_of(v) for v in own.values()):
@@ -242,6 +245,15 @@ class _Attempt:
         if isinstance(made, ArrayRef):
             made.owner = "argument"
         return made
+
+    def _node(self, node: Node, name: str) -> Any:
+        """An object of a registered class, put together by what was registered for it."""
+        how = REGISTRY[node.cls]
+        if how.data is not None:
+            own = fields_of(node, how)
+            return Instance(node.cls, {k: self.abstract(v, f"{name}_{k}") for k, v in own.items()}, outer=True)
+        children = tuple(self.abstract(v, f"{name}_{k}") for k, v in enumerate(node.children))
+        return self.it.call(how.unflatten, (from_numpy(node.aux), children), {}, self.it.here)
 
     def _leaf(self, leaf: Leaf, name: str) -> Any:
         if id(leaf) in self._made:
@@ -291,6 +303,8 @@ def leaves_of(tree: Any) -> list[Leaf]:
         return [leaf for v in tree for leaf in leaves_of(v)]
     if isinstance(tree, dict):
         return [leaf for v in tree.values() for leaf in leaves_of(v)]
+    if isinstance(tree, Node):
+        return leaves_of(tree.children)
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
         return [leaf for f in dataclasses.fields(tree) for leaf in leaves_of(getattr(tree, f.name, None))]
     return []

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import Location, RuleError, TranspileError, error
 from ..ir.nodes import Func, Value
 from ..ops.spelling import Weak, as_value, describe, python_type
+from .pytrees import aux_names
 from .source import FunctionSource
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, leaf_values, unflatten
 from .values import ArrayRef, Closure, TransformValue
@@ -133,8 +134,9 @@ def _lifted(structure: Structure, path: str, name: str, kind: str) -> Structure:
         if isinstance(value, (float, complex, np.inexact)):
             return LeafNode("weak", type(value)) if type(value) in (float, complex) else LeafNode("scalar")
         raise _no_derivative(value, _of_class(type(value)), path, name, kind)
-    return TreeNode(structure.kind, structure.cls, structure.keys,
-                    tuple(_lifted(child, part, name, kind) for part, child in _children(structure, path)))
+    return TreeNode(structure.kind, structure.cls, structure.keys, tuple(
+        child if kept else _lifted(child, part, name, kind)
+        for (kept, _), (part, child) in zip(_kept(structure), _children(structure, path), strict=True)))
 
 
 def _of_class(cls: type) -> str:
@@ -156,9 +158,17 @@ def with_numbers(structure: Structure, leaves: Sequence[Any]) -> list[Any]:
                 number = as_value(value)
                 return [Weak(number) if type(value) in (float, complex) else number]
             return []
-        return [x for c in node.children for x in visit(c)]
+        return [x for kept, c in _kept(node)
+                for x in ([rest.pop(0) for _ in range(leaf_count(c))] if kept else visit(c))]
 
     return visit(structure)
+
+
+def _kept(node: TreeNode) -> list[tuple[bool, Structure]]:
+    """The children, and whether a registered class keeps them beside its own: those are no numbers to differentiate."""
+    names = aux_names(node.cls, node.keys) if node.kind == "object" else frozenset()
+    fields = node.keys if names else (None,) * len(node.children)
+    return [(field in names, child) for field, child in zip(fields, node.children, strict=True)]
 
 
 def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], numbers: Sequence[int],
