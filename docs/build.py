@@ -28,7 +28,7 @@ ROOT = DOCS.parent
 SECTIONS = {
     "": ["README.md"],
     "Using": ["docs/python_api.md", "docs/command_line.md", "docs/annotate.md", "docs/numerics.md", "docs/ops.md",
-              "docs/errors.md"],
+              "docs/stablehlo.md", "docs/tpu.md", "docs/errors.md"],
     "Working on it": ["docs/architecture.md", "docs/conventions.md", "docs/adding_an_op.md", "docs/adding_a_pass.md",
                       "docs/glossary.md", "CONTRIBUTING.md", "CHANGELOG.md"],
     "Decisions": ["docs/design/README.md"],

@@ -167,8 +167,11 @@ class OnMesh:
         """jax's; the partitioner's choice where a spec was left out."""
         if executable not in self._chosen:
             from jax._src.sharding_impls import GSPMDSharding
-            self._chosen[executable] = [GSPMDSharding(tuple(self.devices()), found)
-                                        for found in executable.get_output_shardings()]
+            found = executable.get_output_shardings()       # None for a mesh of one device
+            sharding = bindings().jax.sharding
+            whole = sharding.NamedSharding(self._mesh, sharding.PartitionSpec())
+            self._chosen[executable] = [whole] * (len(self.shapes) + 1) if found is None else [
+                GSPMDSharding(tuple(self.devices()), one) for one in found]
         return self._chosen[executable]
 
 

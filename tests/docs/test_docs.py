@@ -97,6 +97,16 @@ def test_the_examples_of_the_python_page(tmp_path):
     assert "loss: agrees" in done.stdout
 
 
+def test_the_examples_of_the_page_on_xla(tmp_path):
+    pytest.importorskip("jax")
+    text = (ROOT / "docs" / "tpu.md").read_text()
+    program = tmp_path / "examples.py"
+    program.write_text("\n".join(re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)))
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("xla:0 [") and done.stdout.endswith("\n()\n")
+
+
 def test_the_python_page_names_everything():
     import gradsmith
     text = (ROOT / "docs" / "python_api.md").read_text()
