@@ -65,10 +65,15 @@ def all_statements(block: Block) -> Iterator[Stmt]:
 def sizes_used(stmt: Stmt) -> set[str]:
     """Named sizes in the statement's own types and parameters."""
     found: set[str] = set()
-    typed = [*stmt.targets, *operands(stmt), *bound_inside(stmt)]
-    for dim in [d for v in typed for d in v.type.shape] + (
-            [d for p in stmt.params.values() for d in dims_in(p)] if isinstance(stmt, Let) else []):
-        found.update(dimensions.symbols_of(dim))
+    for value in (*stmt.targets, *operands(stmt), *bound_inside(stmt)):
+        for dim in value.type.shape:
+            if not isinstance(dim, int):
+                found.update(dimensions.symbols_of(dim))
+    if isinstance(stmt, Let):
+        for param in stmt.params.values():
+            for dim in dims_in(param):
+                if not isinstance(dim, int):
+                    found.update(dimensions.symbols_of(dim))
     return found
 
 
