@@ -42,6 +42,8 @@ from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, 
 from .transpiler.stack import deep_stack
 from .transpiler.transforms.batch_dependence import lanes_together
 
+PRECISIONS = ("highest", "high", "default")
+
 
 @dataclass(frozen=True)
 class ShapeDtypeStruct:
@@ -69,10 +71,13 @@ class Options:
     max_trips: int | None = None
     raise_loops: bool = True
     mask_lanes: bool = True
+    precision: str = "highest"
     name: str = "main"
 
     def __post_init__(self) -> None:
         half_of(self.cast)
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}")
         if self.captures not in ("constants", "parameters"):
             raise ValueError(f'captures is "constants" or "parameters", not {self.captures!r}')
 
@@ -125,7 +130,7 @@ class Lowered:
 
 def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool = True, captures: str = "constants",
               cast: str | None = None, max_trips: int | None = None, raise_loops: bool = True,
-              mask_lanes: bool = True, source: str | None = None) -> Emission:
+              mask_lanes: bool = True, precision: str = "highest", source: str | None = None) -> Emission:
     """The function from arguments to the text of a StableHLO module whose public function `main` does what `fun`
     does.  `fun` may be the result of `jit`, `grad`, `vmap` or any other transform.
 
@@ -141,9 +146,11 @@ def stablehlo(fun: Callable[..., Any], *, checked: bool = False, locations: bool
     before derivatives are taken and after; `lower(...).loops` tells of each loop.  Sums may then be added in another
     order.
     mask_lanes: loops over lanes of a batch, which branch on values of the lane, become operations on all lanes.
+    precision: of matrix products: "highest" is that of their type; a TPU multiplies in bfloat16 at "default".
     TranspileError: what cannot be transpiled or written (E207), with the user's line.
     """
-    return Emission(fun, Options(checked, locations, captures, cast, max_trips, raise_loops, mask_lanes), source)
+    options = Options(checked, locations, captures, cast, max_trips, raise_loops, mask_lanes, precision)
+    return Emission(fun, options, source)
 
 
 class Emission:
@@ -205,7 +212,7 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
     try:
         made = emit_module(func, name=options.name, locations=options.locations, checked=options.checked,
                            constants=constants, arguments=labels, results=results, max_trips=options.max_trips,
-                           half=half_of(options.cast))
+                           half=half_of(options.cast), precision=options.precision)
     except RuleError as problem:
         raise problem.at(None) from None
     return Lowered(made.text, tuple(labels), results, made.failures, main, traced, options, tuple(given.leaves),

@@ -21,7 +21,8 @@ from .hlo_types import dense, dense_array, function_type, half, kind_of, tensor
 class Printer(Indexing):
     """Collects the instructions of one function."""
 
-    def __init__(self) -> None:
+    def __init__(self, precision: str = "highest") -> None:
+        self.precision = precision.upper()
         self.body: list[Instruction] = []
         self.location: str | None = None
         self._constants: dict[Any, HloValue] = {}
@@ -167,14 +168,15 @@ class Printer(Indexing):
                           f"{function_type([x.type, first.type], [result])}"], result)
 
     def dot_general(self, a: HloValue, b: HloValue, contract: Any, batch: Any = ((), ())) -> HloValue:
-        """Result axes: batch, free axes of a, free axes of b.  At full precision also where the machine's own default
-        is a shorter format, as on TPU."""
+        """Result axes: batch, free axes of a, free axes of b.  At the printer's precision, which is full unless asked
+        for otherwise; the machine's own default may be a shorter format, as on TPU."""
         (ac, bc), (ab, bb) = contract, batch
         shape = (*(a.type.shape[k] for k in ab), *(d for k, d in enumerate(a.type.shape) if k not in (*ac, *ab)),
                  *(d for k, d in enumerate(b.type.shape) if k not in (*bc, *bb)))
         result = a.type.with_shape(shape)
         batching = f", batching_dims = {list(ab)} x {list(bb)}" if ab else ""
-        precision = ", precision = [HIGHEST, HIGHEST]" if result.kind in "fc" else ""
+        asked = result.kind in "fc" and self.precision != "DEFAULT"
+        precision = f", precision = [{self.precision}, {self.precision}]" if asked else ""
         return self.emit(["stablehlo.dot_general ", a, ", ", b,
                           f"{batching}, contracting_dims = {list(ac)} x {list(bc)}{precision} : "
                           f"{function_type([a.type, b.type], [result])}"], result)

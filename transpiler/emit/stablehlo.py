@@ -56,28 +56,31 @@ def emit_stablehlo(func: Program, *, name: str = "main", locations: bool = False
 def emit_module(func: Program, *, name: str = "main", locations: bool = False, checked: bool = False,
                 constants: Mapping[Var, Any] | None = None, arguments: Sequence[str] = (),
                 results: Sequence[str] = (), aliased: Mapping[int, int] | None = None,
-                max_trips: int | None = None, half: str | None = None, marks: Marks = Marks()) -> Emitted:
+                max_trips: int | None = None, half: str | None = None, marks: Marks = Marks(),
+                precision: str = "highest") -> Emitted:
     """One module with one public function.
 
     locations: end lines with the user's own, as MLIR's `loc("file":line:column)`.  checked: an int32 is the last
     result, 0 or the code of the first check that failed.  constants: params that are written as these arrays instead.
     arguments, results: what people call them, written beside.  aliased: by parameters (as numbers among those that
-    are left), the results that may take their memory.  max_trips: see `hlo_bounds`.  half:
-    what float32 is written as, "float16" or "bfloat16".  marks: attributes for the compiler.
+    are left), the results that may take their memory.  max_trips: see `hlo_bounds`.  half: what
+    float32 is written as, "float16" or "bfloat16".  marks: attributes for the compiler.  precision: of matrix
+    products, "highest", "high" or "default".
 
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
     """
     func = with_known_sizes(without_calls(func), max_trips)
     with in_half_precision(half):
-        return _emitted(func, name, locations, checked, constants or {}, arguments, results, aliased or {}, marks)
+        return _emitted(func, Printer(precision), name, locations, checked, constants or {}, arguments, results,
+                        aliased or {}, marks)
 
 
-def _emitted(func: Func, name: str, locations: bool, checked: bool, constants: Mapping[Var, Any],
+def _emitted(func: Func, h: Printer, name: str, locations: bool, checked: bool, constants: Mapping[Var, Any],
              arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int], marks: Marks) -> Emitted:
     for param in func.params:
         require_sizes(param, func.params)
-    h, names = Printer(), Names()
+    names = Names()
     emitter = Emitter(h, names, func.params, checked=checked, locations=locations)
     params = []
     for param in func.params:
