@@ -16,6 +16,12 @@ settings.load_profile("gradsmith")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/expected; then read the diff")
+    parser.addoption("--on-xla", action="store_true", help="run what the frontend's tests trace on XLA, too; takes long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--on-xla"):
+        os.environ["GRADSMITH_TESTS_ON_XLA"] = "1"          # also for the workers
 
 
 @pytest.fixture

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, assert_never
 from ..errors import RuleError, locate
 from ..ir.build import Names
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
-from ..ir.types import I64, Type
+from ..ir.types import I64, Type, dims_in
 from ..ir.walk import all_statements
 from .hlo_inline import calls_itself
 from .hlo_printer import Printer
-from .hlo_sizes import require_sizes
+from .hlo_sizes import require_numbers, require_sizes
 from .hlo_text import HloValue, identifier
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ class Emitter:
         if why is not None:
             raise RuleError(f"{let.op.name} cannot be written in StableHLO: {why}", code="E207",
                             kind=NotImplementedError)
+        require_numbers([d for p in let.params.values() for d in dims_in(p)], let.op.name, self.params)
         args = self.all_values(let.args)
         mark = len(h.body)
         found = rule(h, *args, **let.params)

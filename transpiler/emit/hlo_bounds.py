@@ -4,12 +4,13 @@
     y_tape: f64[trips] = empty()                      y_tape: f64[5] = empty()
 
 What lies beyond `trips` is never read: such an array may only be made, carried, and read and written element by
-element along that axis, as the tapes of a derivative are.  Sizes that are the same in every run become that number.
+element along that axis, as the tapes of a derivative are.  Sizes that are the same in every run become that number,
+and loops in whose iterations other arrays have sizes of their own are unrolled (`hlo_unroll`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -21,9 +22,10 @@ from ..ir.dims import symbols_of
 from ..ir.index import At, New, Span
 from ..ir.nodes import Block, Check, Func, Let, Stmt, Value, Var, While
 from ..ir.types import I64
-from ..ir.walk import Copier, all_statements, blocks, sizes_used, used_names, with_blocks
+from ..ir.walk import Copier, all_statements, blocks, bound_inside, sizes_used, used_names, with_blocks
 from ..ops.base import Lowering
 from .hlo_blocks import TOO_MANY
+from .hlo_unroll import unroll_sized
 
 
 def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
@@ -43,6 +45,10 @@ def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
             func = _substituted(func, exact)
             continue
         most = {v.name: max(0, n) for v in named if (n := bounds.high(v)) is not None}
+        unrolled = unroll_sized(func, _whole_sizes(func, names))
+        if unrolled is not func:
+            func = unrolled
+            continue
         if not most:
             return func
         _require_elementwise(func, most)
@@ -50,7 +56,7 @@ def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
 
 
 def _ints(func: Func) -> list[Var]:
-    return [t for stmt in all_statements(func.body) for t in stmt.targets if t.type == I64]
+    return [t for stmt in all_statements(func.body) for t in (*stmt.targets, *bound_inside(stmt)) if t.type == I64]
 
 
 def _sizes(func: Func) -> set[str]:
@@ -109,6 +115,17 @@ def _require_elementwise(func: Func, sizes: Mapping[str, int]) -> None:
         in_params = sizes_used(stmt) & set(sizes)
         if (arrays or in_params) and not _is_harmless(stmt, sizes):
             raise _whole((arrays or list(stmt.targets))[0], sizes, stmt)
+
+
+def _whole_sizes(func: Func, names: Set[str]) -> set[str]:
+    """The sizes of arrays that are used as a whole."""
+    found = {n for r in func.results for d in r.type.shape for n in symbols_of(d)}
+    for stmt in all_statements(func.body):
+        if isinstance(stmt, Let):
+            used = sizes_used(stmt) & names
+            if used and not _is_harmless(stmt, dict.fromkeys(used, 0)):
+                found |= used
+    return found & names
 
 
 def _is_harmless(let: Let, sizes: Mapping[str, int]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..errors import RuleError
 from ..ir.build import Names, building
@@ -39,10 +40,14 @@ def specialise(func: Func, sizes: Mapping[str, int]) -> Func:
 def require_sizes(var: Var, params: Sequence[Var]) -> None:
     """RuleError where a size in the type of `var` is not a number: says which argument gives it, or that only the
     running function knows."""
-    for dim in var.type.shape:
+    require_numbers(var.type.shape, f"{var.name}: {var.type}", params)
+
+
+def require_numbers(dims: Sequence[Any], where: str, params: Sequence[Var]) -> None:
+    for dim in dims:
         if isinstance(dim, int):
             continue
-        shown = f"StableHLO needs every size as a number, and {dim} in {var.name}: {var.type} is not one"
+        shown = f"StableHLO needs every size as a number, and {dim} in {where} is not one"
         names = list(symbols_of(dim))
         owners = {p.name: p.name for p in params if p.type == I64}
         owners |= {s: p.name for p in params for d in p.type.shape for s in symbols_of(d)}
@@ -53,7 +58,8 @@ def require_sizes(var: Var, params: Sequence[Var]) -> None:
                 f"specialise(func, {{{', '.join(f'{n!r}: ...' for n in names)}}})"))
         rest = ", ".join(f"`{n}`" for n in names if n not in owners)
         raise RuleError(f"{shown}: {rest} is known only while the function runs, as the number of trips of a `while` "
-                        "loop is, whose steps a derivative saves", code="E207", kind=NotImplementedError, help=(
+                        "loop is, whose steps a derivative saves, or a part of an array that changes its size",
+                        code="E207", kind=NotImplementedError, help=(
                             "give the loop a bound that is known before: `for k in range(100):` with "
-                            "`if not condition: break` in it, or stablehlo(..., max_trips=100)"))
-
+                            "`if not condition: break` in it, or stablehlo(..., max_trips=100); use whole arrays, and "
+                            "`np.where` for the part"))

@@ -1,6 +1,7 @@
 """Trace a function at example arguments, run the IR with NumPy, and compare with running the function."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -92,7 +93,24 @@ def check(fn, *args, fixed=False, **kwargs) -> Trace:
     expected = fn(*copy.deepcopy(args), **copy.deepcopy(kwargs))
     found = traced(fn, *args, fixed=fixed, **kwargs)
     same(expected, run(found))
+    if "GRADSMITH_TESTS_ON_XLA" in os.environ:
+        same_on_xla(expected, fn, args, kwargs)
     return found
+
+
+def same_on_xla(expected, fn, args, kwargs):
+    """`fn` as StableHLO, run by XLA, gives what Python gives."""
+    import gradsmith
+    from gradsmith import xla
+    try:
+        made = gradsmith.stablehlo(fn, checked=True).lower(*args, **kwargs)
+    except TranspileError as refused:
+        if refused.code == "E207":
+            pytest.skip(f"StableHLO: {refused}")
+        raise
+    *results, flag = xla.run(made.text, *made.arrays(), optimise=False)
+    assert flag == 0, made.failures[int(flag) - 1]
+    same(expected, made.rebuilt(results))
 
 
 def failure(fn, *args, fixed=False, **kwargs) -> TranspileError:
