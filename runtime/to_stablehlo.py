@@ -4,9 +4,9 @@
 
 Arguments are arrays and numbers, whose values play no part, or what only says shape and dtype: a string as in
 signatures, `gradsmith.f64["3,4"]`, a `ShapeDtypeStruct`, or anything with `shape` and `dtype`; in containers, too.
-An int that a size or an unrolled loop needs is known while compiling and is no parameter of the module: pass it as a
-number.  Arrays and numbers that the function reads from its surroundings are constants of the module, as they are now
-(`captures="parameters"`: parameters after the arguments).
+An int that a size, a recursion or an unrolled loop needs is known while compiling and is no parameter of the module:
+pass it as a number.  Arrays and numbers that the function reads from its surroundings are constants of the module, as
+they are now (`captures="parameters"`: parameters after the arguments).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .array import captured
 from .transpiler import pipeline
 from .transpiler.emit.hlo_blocks import Failure
 from .transpiler.emit.hlo_cast import half_of, in_single_precision, shorter
+from .transpiler.emit.hlo_inline import calls_itself
 from .transpiler.emit.hlo_sizes import specialise
 from .transpiler.emit.stablehlo import emit_module
 from .transpiler.errors import RuleError, error
@@ -301,14 +302,16 @@ def _parameters(fun: Callable[..., Any]) -> list[str]:
 
 
 def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Arguments]:
-    """The trace in which ints that give sizes are known, and the arguments that are left."""
+    """The trace in which ints that give sizes are known, and those that may end a recursion, and the arguments that are
+    left."""
     while True:
         with lanes_together():
             found = trace(fun, given.args, given.kwargs, source=source)
         known = {id(leaf) for leaf, _ in found.static_args}
         sizes = _ints_in_sizes(found)
+        recursive = calls_itself(found.func)
         fixed = [leaf for leaf, param in zip(found.leaves, main_of(found.func).params)
-                 if param in sizes and leaf.example is not None]
+                 if (param in sizes or (recursive and param.type == I64)) and leaf.example is not None]
         if not fixed:
             return found, _without(given, known)
         given = _with_known(given, {id(leaf) for leaf in fixed})

@@ -24,7 +24,7 @@ from ..ir.build import Names
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
 from ..ir.types import I64, Type, dims_in
 from ..ir.walk import all_statements
-from .hlo_inline import calls_itself
+from .hlo_inline import recursion
 from .hlo_printer import Printer
 from .hlo_sizes import require_numbers, require_sizes
 from .hlo_text import HloValue, identifier
@@ -138,7 +138,7 @@ class Emitter:
             case Check():
                 self._check(stmt)
             case Call():
-                raise calls_itself(stmt)            # those of other funcs are written in place before
+                raise recursion(stmt)            # those of other funcs are written in place before
             case _:
                 assert_never(stmt)
 

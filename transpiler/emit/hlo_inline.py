@@ -36,14 +36,24 @@ def without_calls(module: Program) -> Func:
     return flat(module.main, (module.main.name,))
 
 
+def calls_itself(program: Program) -> bool:
+    """Whether a func calls itself, directly or not."""
+    if isinstance(program, Func):
+        return False
+    below = {f.name: {s.func for s in all_statements(f.body) if isinstance(s, Call)} for f in program.funcs}
+    for _ in program.funcs:
+        below = {name: found.union(*(below[callee] for callee in found)) for name, found in below.items()}
+    return any(name in found for name, found in below.items())
+
+
 def _callee(module: Module, call: Call, above: tuple[str, ...]) -> Func:
     if call.func not in above:
         return module[call.func]
-    problem = calls_itself(call)
+    problem = recursion(call)
     raise problem if call.loc is None else problem.at(call.loc)
 
 
-def calls_itself(call: Call) -> RuleError:
+def recursion(call: Call) -> RuleError:
     return RuleError(f"`{call.func}` calls itself as often as its values say, which StableHLO has no form for",
                      code="E207", kind=NotImplementedError, help=(
                          "let what ends the recursion be known while compiling (static_argnums), so that it is "

@@ -106,7 +106,7 @@ def test_recursion_shows_the_line():
         return 1.0 if n <= 0 else x * power(x, n - 1)
 
     with pytest.raises(TranspileError, match="calls itself as often as its values say") as refused:
-        gradsmith.stablehlo(power)(2.0, 3)
+        gradsmith.stablehlo(power)(2.0, gradsmith.i64)
     assert refused.value.code == "E207"
     assert "x * power(x, n - 1)" in str(refused.value)
 
@@ -116,7 +116,40 @@ def test_recursion_that_ends_while_compiling_is_unrolled():
     def power(x, n):
         return 1.0 if n <= 0 else x * power(x, n - 1)
 
-    assert on_xla(gradsmith.jit(power, static_argnums=1), 2.0, 3) == 8.0
+    for fun in (power, gradsmith.jit(power, static_argnums=1)):
+        assert on_xla(fun, 2.0, 3) == 8.0
+
+
+def factors(a):
+    """LU factors, column by column, of which each has a size of its own."""
+    a, n = a.copy(), a.shape[0]
+    for k in range(n - 1):
+        a[k + 1:, k] /= a[k, k]
+        a[k + 1:, k + 1:] -= np.outer(a[k + 1:, k], a[k, k + 1:])
+    return np.sum(np.log(np.abs(np.diag(a))))
+
+
+@pytest.mark.xla
+def test_loops_whose_arrays_change_their_size_are_written_out():
+    a = np.random.default_rng(0).normal(size=(4, 4)) + 4 * np.eye(4)
+    made = lowered(gradsmith.value_and_grad(factors), a)
+    assert "while" not in made.text
+    value, slope = run(made.text, a)
+    np.testing.assert_allclose(value, np.linalg.slogdet(a)[1], rtol=1e-13)
+    np.testing.assert_allclose(slope, np.linalg.inv(a).T, rtol=1e-12)
+
+
+def test_arrays_of_run_time_sizes_are_refused_with_the_line():
+    def head(x, n):
+        total = 0.0
+        while total < 10:
+            total = total + np.sum(x[:n])
+            n = n + 1
+        return total
+
+    with pytest.raises(TranspileError, match="size follows from a run-time value, is used as a whole") as refused:
+        gradsmith.stablehlo(head)("f64[8]", gradsmith.i64)
+    assert "np.sum(x[:n])" in str(refused.value)
 
 
 # ---------------------------------------------------------------------------------------------------------------

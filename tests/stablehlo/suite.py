@@ -1,0 +1,136 @@
+"""The programs that are written as StableHLO and run by XLA: those of the golden files and those about control flow,
+each with derivatives of first and second order and as a batch.
+
+docs/stablehlo.md says how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gradsmith
+
+KINDS = ("value", "gradient", "second", "batch")
+
+
+@dataclass(frozen=True)
+class Program:
+    """fun(*args); argnum: the argument by which it is differentiated."""
+
+    name: str
+    fun: Callable[..., Any]
+    args: tuple[Any, ...]
+    argnum: int = 0
+
+    def kinds(self) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
+        """What is written of it: the function and its arguments, for each kind."""
+        fun, k = self.fun, self.argnum
+
+        def scalar(*args: Any) -> Any:
+            return total(fun(*args))
+
+        def slope(*args: Any) -> Any:
+            return total(gradsmith.grad(scalar, argnums=k)(*args))
+
+        lanes = tuple(0 if n == k else None for n in range(len(self.args)))
+        batched = tuple(stacked(a) if n == k else a for n, a in enumerate(self.args))
+        return {"value": (fun, self.args), "gradient": (gradsmith.value_and_grad(scalar, argnums=k), self.args),
+                "second": (gradsmith.grad(slope, argnums=k), self.args),
+                "batch": (gradsmith.vmap(gradsmith.grad(scalar, argnums=k), in_axes=lanes), batched)}
+
+
+def total(tree: Any) -> Any:
+    """A number that depends on every element."""
+    if isinstance(tree, dict):
+        return total(list(tree.values()))
+    if isinstance(tree, (tuple, list)):
+        found = 0.0
+        for part in tree:
+            found = found + total(part)
+        return found
+    return np.sum(np.sin(np.real(tree) * 0.7))
+
+
+def stacked(tree: Any) -> Any:
+    """Three lanes that differ."""
+    if isinstance(tree, dict):
+        return {name: stacked(part) for name, part in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(map(stacked, tree))
+    x = np.asarray(tree)
+    return np.stack([x, x * 0.5, x + 0.25]).astype(x.dtype)
+
+
+def all_programs() -> list[Program]:
+    return [*golden_programs(), *control_flow()]
+
+
+def golden_programs() -> Iterator[Program]:
+    from golden.golden import HERE, _Sampler, goldens_of
+
+    from gradsmith.cli.parameters import arguments_for, names_for
+    for path in sorted((Path(HERE) / "cases").glob("*.py")):
+        request = next(iter(goldens_of(path))).request
+        names = names_for(request.function, len(request.specs))
+        sampler = _Sampler()
+        args = tuple(sampler.tree(a) for a in arguments_for(request.specs, names, 0))
+        argnum = next(k for k, a in enumerate(args) if not isinstance(a, (int, np.integer)))
+        yield Program(path.stem, request.function, args, argnum)
+
+
+# --- control flow: early exits, writes, tapes ---------------------------------------------------------------------
+
+
+def control_flow() -> Iterator[Program]:
+    x = np.array([0.4, -0.3, 0.9])
+    for fun in (leaves_early, until_small, factorised, branches_of_branches):
+        yield Program(fun.__name__, fun, (x,))
+
+
+def leaves_early(x):
+    sum_ = 0.0
+    for i in range(7):
+        if sum_ > 1.5:
+            break
+        if x[i % 3] < 0:
+            continue
+        sum_ = sum_ + x[i % 3] * sum_ + 0.5
+    else:
+        sum_ = sum_ * 2
+    return sum_
+
+
+def until_small(x):
+    y, count = x, 0
+    while np.sum(y * y) > 0.1 and count < 9:
+        y = y * 0.6
+        count += 1
+    return y, count * 1.0
+
+
+def factorised(x):
+    a = np.outer(x, x) + np.eye(3) * 3
+    for k in range(3):
+        a[k, k] = np.sqrt(a[k, k])
+        for i in range(k + 1, 3):
+            a[i, k] /= a[k, k]
+            for j in range(k + 1, i + 1):
+                a[i, j] -= a[i, k] * a[j, k]
+    return np.tril(a)
+
+
+def branches_of_branches(x):
+    y = x.copy()
+    for i in range(3):
+        if x[i] > 0:
+            y[i] = np.sqrt(x[i])
+            if x[i] > 0.5:
+                y[i - 1] += y[i] * x[i]
+        elif x[i] < -1:
+            y[i] = np.log(-x[i])
+    return y
