@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from ..device_array import DeviceArray, adopted
 from ..function import Function
 from ..parted import structure_of
 from ..specialise import Specialisation
@@ -170,6 +171,7 @@ class SparseDerivative:
             if rest:
                 raise error("E402", f"{self._kind} takes arguments by position, and {', '.join(rest)} has none here",
                             None, help="pass it by a closure or functools.partial", kind=TypeError)
+        args = here(args)
         many = tuple(self._argnums) if isinstance(self._argnums, (tuple, list)) else (self._argnums,)
         if not all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) and -len(args) <= n < len(args)
                    for n in many):
@@ -299,6 +301,17 @@ def what_marks_follow_from(spec: Specialisation, marks: int) -> list[int]:
     own = range(len(params) - captures - marks, len(params) - captures)
     return [k for k, p in enumerate(params)
             if k not in own and (p in read or (not p.type.shape and p.type.kind in "biu"))]
+
+
+def here(tree: Any) -> Any:
+    """An argument with arrays of other devices, and jax's, as NumPy's."""
+    if isinstance(tree, tuple):
+        parts = map(here, tree)
+        return type(tree)._make(parts) if hasattr(tree, "_make") else tuple(parts)
+    if type(tree) in (list, dict):
+        return list(map(here, tree)) if type(tree) is list else {key: here(part) for key, part in tree.items()}
+    found = adopted(tree)
+    return np.asarray(found) if isinstance(found, DeviceArray) else found
 
 
 def numbers_in(tree: Any) -> Iterator[Any]:

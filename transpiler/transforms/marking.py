@@ -19,19 +19,22 @@ from dataclasses import replace
 from typing import assert_never
 
 from .. import ops
-from ..ir.build import Names, building, current
+from ..errors import RuleError
+from ..ir.build import Names, building, const, current
+from ..ir.library import library
 from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
-from ..ir.walk import blocks, used_names, with_blocks
+from ..ir.walk import blocks, inline, used_names, with_blocks
 from ..ops.base import mark_type, unsteady_values
 from .activity import dependences, varied_variables
 from .jvp import ForwardMode
+from .rules import given_parts, is_given, push_of, with_rules, without_given
 
 
 def marking(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
     """Params: those of `func`, then marks for each param in `wrt`.  Results: marks of each result that is real or
     complex.  It prints nothing, as it may run several times for one call of the user's."""
-    func = replace(func, body=_silent(func.body))
+    func = with_rules(replace(func, body=_silent(func.body)), wrt, "push")
     forward = _Marking(func, varied_variables(func, wrt))
     with building(Names(used_names(func))) as b, unsteady_values(unsteady_variables(func)):
         extra = []
@@ -42,7 +45,7 @@ def marking(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func
                 extra.append(mark)
         forward.statements(func.body.stmts)
         marks = tuple(forward.tangent(r) for r in func.results if r.type.is_inexact)
-    return Func(name or f"{func.name}_marks", (*func.params, *extra), Block(tuple(b.stmts), marks))
+    return without_given(Func(name or f"{func.name}_marks", (*func.params, *extra), Block(tuple(b.stmts), marks)))
 
 
 def _silent(block: Block) -> Block:
@@ -70,14 +73,37 @@ class _Marking(ForwardMode):
                 self.tangents[target] = mark
 
     def call(self, call: Call, tangents: Sequence[Value | None]) -> Sequence[Value | None]:
-        """Every element of a result of a recursive function depends on all of what the result depends on."""
+        """Every element of a result of a recursive function depends on all of what the result depends on.  A rule that
+        is given is asked itself."""
         current().stmts.append(call)
-        found: list[Value | None] = []
-        for target, params in zip(call.targets, dependences(call), strict=True):
-            marks = [m for k, m in enumerate(tangents) if k in params]
-            known = any(m is not None for m in marks)
-            found.append(ops.union.over(ops.union.of_all(marks), target.type.shape, ()) if known else None)
-        return found
+        if not is_given(call):
+            return [_all_of([m for k, m in enumerate(tangents) if k in params], target)
+                    for target, params in zip(call.targets, dependences(call), strict=True)]
+        rule, residuals, own = given_parts(call)
+        found: list[Value | None] = [None] * len(call.targets)
+        if any(tangents[k] is not None for k in rule.wrt):
+            try:
+                push = library().callee(push_of(call.func))
+            except RuleError:                            # no forward mode: then it is as for a recursive function
+                return [_all_of(tangents[:own], target) for target in call.targets]
+            at_rest = [const(0, call.args[k].type) for k in rule.wrt]          # what tangents there are does not matter
+            moving = [_or_nothing(tangents[k], call.args[k]) for k in rule.wrt]
+            made = marking(push, [False] * len(residuals) + [True] * len(moving))
+            marks = iter(inline(made, (*residuals, *at_rest, *moving)))
+            found = [next(marks) if t.type.is_inexact else None for t in call.targets]
+        others = [m for k, m in enumerate(tangents[:own]) if k not in rule.wrt and rule.code is not None]
+        return [ops.union.of([mark, _all_of(others, target)]) for mark, target in zip(found, call.targets, strict=True)]
+
+
+def _or_nothing(mark: Value | None, primal: Value) -> Value:
+    return const(0, mark_type(primal.type)) if mark is None else mark
+
+
+def _all_of(marks: Sequence[Value | None], target: Var) -> Value | None:
+    """Everything of the target with all of these marks."""
+    if all(m is None for m in marks) or not target.type.is_inexact:
+        return None
+    return ops.union.over(ops.union.of_all(marks), target.type.shape, ())
 
 
 def unsteady_variables(func: Func) -> set[Var]:

@@ -213,6 +213,12 @@ def _final(value: Value, replaced: dict[Var, Value]) -> Value:
     return value
 
 
+def given_parts(call: Call) -> tuple[Rule, tuple[Value, ...], int]:
+    """The rule of a call that only carries a derivative, the residuals among its arguments, and how many of these are
+    the function's own."""
+    return _rule(call), _residuals(call), _params(call)
+
+
 def _rule(call: Call) -> Rule:
     rule = rule_of(call.func)
     assert rule is not None and rule.forward is None

@@ -265,3 +265,57 @@ def test_random_indices(size, seed):
     read, written, added = (rng.integers(0, spread, size) for _ in range(3))
     found, dense = INDEXED
     same(dense(x, read, written, added), found(x, read, written, added))
+
+
+@gs.custom_jvp
+def soft(x):
+    return np.log1p(np.exp(x))
+
+
+@soft.defjvp
+def _soft_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    return soft(x), t / (1.0 + np.exp(-x))
+
+
+@gs.custom_vjp
+def rounded(x):
+    return np.round(x)
+
+
+rounded.defvjp(lambda x: (np.round(x), None), lambda _, ct: (ct,))
+
+
+def test_rules_tell_what_depends_on_what():
+    x = np.random.default_rng(0).normal(size=6)
+
+    def with_loop(x):
+        y = rounded(2.0 * x)                  # whose own derivative is zero everywhere
+        for i in range(1, len(x)):
+            y[i] = soft(y[i]) * x[i - 1]
+        return y
+
+    found = gs.sparse_jacobian(with_loop)
+    same(gs.jacfwd(with_loop)(x), found(x))
+    assert 11 == found(x).nnz
+    bend = gs.sparse_hessian(lambda x: np.sum(soft(x[1:] * x[:-1])))
+    same(gs.hessian(lambda x: np.sum(soft(x[1:] * x[:-1])))(x), bend(x))
+    assert 16 == bend(x).nnz
+
+
+def test_rules_of_a_derivative_that_is_not_linear():
+    @gs.custom_vjp
+    def limited(x):
+        return 3.0 * x
+
+    limited.defvjp(lambda x: (3.0 * x, None), lambda _, ct: (np.clip(3.0 * ct, -1.0, 1.0),))
+    same(np.ones((1, 9)), gs.sparse_jacobian(lambda x: np.sum(limited(x)))(np.ones(9)))
+
+
+def test_arrays_of_other_libraries():
+    x = np.array([1.0, 2.0, 3.0])
+    found = gs.sparse_jacobian(lambda p: p["a"][1:] * p["a"][:-1])
+    expected = found({"a": x})["a"].toarray()
+    np.testing.assert_array_equal(expected, found({"a": gs.device_put(x)})["a"].toarray())
+    jnp = pytest.importorskip("jax.numpy")
+    np.testing.assert_allclose(expected, found({"a": jnp.asarray(x, "float32")})["a"].toarray(), rtol=1e-6)
