@@ -91,7 +91,40 @@ def readme() -> str:
     return text
 
 
-GENERATED = {"docs/errors.md": errors_page, "docs/ops.md": ops_page, "README.md": readme}
+def stablehlo_page() -> str:
+    """The page about StableHLO with its account of what can be written: the operation table, and the programs that
+    tests/stablehlo runs on XLA."""
+    import gradsmith
+    from gradsmith.transpiler import ops
+    from gradsmith.transpiler.errors import TranspileError
+    from gradsmith.transpiler.ir.registry import OPERATIONS
+    ops.load_table()
+    lacking = {name: why for name, op in OPERATIONS.items()
+               if (why := getattr(op.stablehlo, "unsupported", None)) is not None}
+    sys.path.insert(0, str(ROOT / "tests"))
+    from stablehlo.suite import KINDS, all_programs
+    written: dict[str, int] = dict.fromkeys(KINDS, 0)
+    refused, programs = [], all_programs()
+    for program in programs:
+        for kind, (fun, args) in program.kinds().items():
+            try:
+                gradsmith.stablehlo(fun, locations=False)(*args)
+                written[kind] += 1
+            except TranspileError as problem:
+                refused.append(f"- {program.name}, {kind}: {problem.problems[0].message}")
+    assert sum(written.values()) + len(refused) == len(KINDS) * len(programs)
+    lines = [COVERED, "", f"{len(OPERATIONS) - len(lacking)} of {len(OPERATIONS)} operations have a rule"
+             + (":" if lacking else "."), *(f"- {name}: {why}" for name, why in sorted(lacking.items())), "",
+             "Programs of the suite that are written, and run by XLA with the results of the IR's evaluator:", "",
+             "| kind | written | of |", "|---|---|---|",
+             *(f"| {kind} | {count} | {len(programs)} |" for kind, count in written.items()), *refused]
+    text = (DOCS / "stablehlo.md").read_text()
+    return text[:text.index(COVERED)] + "\n".join(lines) + "\n"
+
+
+COVERED = "## What can be written"
+GENERATED = {"docs/errors.md": errors_page, "docs/ops.md": ops_page, "README.md": readme,
+             "docs/stablehlo.md": stablehlo_page}
 
 
 def out_of_date() -> list[str]:
