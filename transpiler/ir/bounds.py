@@ -14,6 +14,7 @@ from typing import Any
 from .dims import DimCall, DimExpr, Symbol, substitute
 from .ints import Ints
 from .nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
+from .simulated import simulated_trips
 from .types import I64
 from .walk import all_statements
 
@@ -30,6 +31,7 @@ class Bounds:
         self.assumed: list[While] = []
         self._owner: dict[str, tuple[Stmt, int]] = {}           # of targets
         self._carry: dict[str, tuple[Stmt, int]] = {}
+        self._simulated: dict[While, int | None] = {}
         self._let: dict[Var, Let] = {}
         self._named: dict[str, Let] = {}
         self._arrays: dict[Value, list[Value]] = {}             # what an array of ints that is carried may be
@@ -184,6 +186,10 @@ class Bounds:
             if not isinstance(stmt.step, Const):
                 return None
             return self._way(self.ints.dim(stmt.hi) - self.ints.dim(stmt.lo), stmt.step.value, depth)
+        if stmt not in self._simulated:
+            self._simulated[stmt] = simulated_trips(stmt)
+        if (trips := self._simulated[stmt]) is not None:
+            return trips
         found = [t for let in self._conditions(stmt.cond) if (t := self._until(stmt, let, depth)) is not None]
         if found:
             return min(found)

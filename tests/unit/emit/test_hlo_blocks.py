@@ -385,3 +385,22 @@ def test_trips_that_xla_counts_wrongly():
 
     found = xla.run(emit_stablehlo(build_func("f", [("x", F64)], body)), np.float64(0))
     assert [float(len(range(*r))) for r in ranges for _ in range(2)] == [float(v) for v in found]
+
+
+def matrix_power(a, n):
+    found = np.eye(a.shape[0])
+    while n > 0:
+        if n % 2 == 1:
+            found = found @ a
+        a, n = a @ a, n // 2
+    return np.trace(found)
+
+
+@pytest.mark.xla
+def test_a_loop_on_a_number_that_is_known_is_counted():
+    """Its steps are halved, not counted: it is run while compiling."""
+    a = np.random.default_rng(0).normal(size=(3, 3))
+    grad = gradsmith.grad(matrix_power)
+    made = lowered(grad, a, 5)
+    assert "tensor<3x3x3xf64>" in made.text
+    assert_equal_trees(grad(a, 5), made.rebuilt(run(made.text, a)), 1e-11)
