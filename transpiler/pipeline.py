@@ -1,7 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ promote ─ abreast ─ settle ─► emission
+      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ promote ─ abreast ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -29,6 +29,7 @@ from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.gather import gather_adds
 from .optimize.gather_rows import gather_rows
 from .optimize.hoist import hoist_all
+from .optimize.interchange import interchange
 from .optimize.newest import read_newest
 from .optimize.place_calls import place_ruled_calls
 from .optimize.promote import promote
@@ -79,6 +80,11 @@ def gather_all(func: Func) -> Func:
     return func if gathered is func else hoist_all(tidy(gathered))
 
 
+def interchange_all(func: Func) -> Func:
+    turned = interchange(func)
+    return func if turned is func else hoist_all(tidy(turned))
+
+
 def promote_all(func: Func) -> Func:
     promoted = promote(func)
     return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
@@ -96,6 +102,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("newest", read_newest, "reads of what is about to be overwritten"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
+    Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),

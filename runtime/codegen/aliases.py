@@ -1,8 +1,10 @@
 """What LLVM is told about memory: a new array shares none with any other.
 
 Without it, a loop that writes one array and reads others is preceded by a comparison of their addresses and compiled
-twice, vectorised and not.  Each array made outside of loops is a scope; a load or store of it is in that scope, and
-outside of all the others' scopes.  Memory that is not known to be of one array is said nothing about.
+twice, vectorised and not.  Each place where an array is made is a scope; a load or store of such an array is in that
+scope, and outside of all the others' scopes.  Arrays that one place in a loop makes in turn are not told apart.  Memory
+that was freed may come back as another array, with calls in between that LLVM moves no access past.  Memory that is not
+known to be of one array is said nothing about.
 
 Reference: "noalias and alias.scope metadata" in LLVM's language reference.
 """

@@ -12,7 +12,7 @@ from numba.np.numpy_support import as_dtype
 
 from ..kernels.kernel import Definition
 from .aliases import Aliases
-from .numbers import BIT, LLVM, cast, is_signed, of_index
+from .numbers import BIT, LLVM, cast, of_index
 from .values import BOOL, INT, TYPES, Array, NotCovered, Number, Other, Value
 
 WORD = ir.IntType(64)
@@ -42,13 +42,12 @@ def to_struct(builder: Any, context: Any, value: Array) -> Any:
 
 
 def index_of(builder: Any, index: Number, size: Any) -> Any:
-    """A valid index as a word from 0 up: a negative one counts from the end."""
+    """A valid index as a word from 0 up.  Generated text wraps what is computed (`ir/index.py`): only a negative number
+    that is written down counts from the end.  An unknown sign would keep LLVM from vectorising."""
     if not isinstance(index.type, types.Integer):
         raise NotCovered(f"an index of type {index.type}")
     word = cast(builder, index, INT).llvm
-    if index.natural or not is_signed(index.type):
-        return word
-    return builder.select(builder.icmp_signed("<", word, WORD(0)), builder.add(word, size), word)
+    return builder.add(word, size) if index.literal is not None and index.literal < 0 else word
 
 
 def place(builder: Any, array: Array, indices: Sequence[Number]) -> Any:

@@ -341,13 +341,8 @@ class Expressions:
 
     def _new(self, made: Array) -> Value:
         """Note that the array has memory of its own."""
-        if not self.is_repeated():
-            made.root = self.aliases.new_root()
+        made.root = self.aliases.new_root()
         return self.new_temporary(made)
-
-    def is_repeated(self) -> bool:
-        """Whether this is inside a loop."""
-        raise NotImplementedError
 
     def _converted(self, function: Any, args: Sequence[Value]) -> Value | None:
         """`np.float32(x)`, `float(x)` and the like of one number."""

@@ -192,9 +192,6 @@ class FunctionCompiler(Expressions):
         write()
         self.builder.position_at_end(after)
 
-    def is_repeated(self) -> bool:
-        return bool(self.loops)
-
     def release(self, value: Array) -> None:
         memory.count(self.builder, "NRT_decref", value.meminfo)
 

@@ -20,9 +20,10 @@ LOWEST = -2**62     # of an int that nothing is known of
 class Ints:
     """definition: the statement of each variable.  loop: the loop of each index."""
 
-    def __init__(self, body: Block) -> None:
-        self.definition: dict[Var, Let] = {}
-        self.loop: dict[str, For] = {}
+    def __init__(self, body: Block, around: Ints | None = None) -> None:
+        """around: what is known of the code around the block."""
+        self.definition: dict[Var, Let] = {} if around is None else dict(around.definition)
+        self.loop: dict[str, For] = {} if around is None else dict(around.loop)
         self._dims: dict[Var, Any] = {}
         for stmt in all_statements(body):
             if isinstance(stmt, Let) and len(stmt.targets) == 1:
@@ -53,26 +54,33 @@ class Ints:
         return self.is_negative(apart) or self.is_negative(-apart)
 
     def is_negative(self, dim: Any) -> bool:
-        """Whether the dimension is below 0 in every trip of the loops whose indices it is made of.
+        """Whether the dimension is below 0 in every trip of the loops whose indices it is made of."""
+        most = self.most(dim)
+        if most is None or isinstance(most, (int, np.integer)):
+            return most is not None and bool(most < 0)
+        high = dims.bounds(most)[1]
+        return high is not None and high < 0
+
+    def most(self, dim: Any) -> Any | None:
+        """What the dimension is at most, without the indices of loops; None where that is not simple.
 
         Each index, those of inner loops first, gives way to the bound that makes the dimension greatest.
         """
         for _ in range(DEEPEST):
             if isinstance(dim, (int, np.integer)):
-                return bool(dim < 0)
+                return dim
             name = next((name for name in reversed(self.loop) if name in dims.symbols_of(dim)), None)
-            factor = None if name is None else factor_of(dim, name)
             if name is None:
-                high = dims.bounds(dim)[1]
-                return high is not None and high < 0
+                return dim
+            factor = factor_of(dim, name)
             step = self.loop[name].step
             if factor is None or not isinstance(step, Const):
-                return False
+                return None
             loop = self.loop[name]
             up = step.value > 0             # lo, lo + step, ...: below hi; above it where the step is negative
             last = self.dim(loop.hi) + (-1 if up else 1)
             dim = dims.substitute(dim, {name: last if up == (factor > 0) else self.dim(loop.lo)})
-        return False
+        return None
 
 
 def factor_of(dim: Any, name: str) -> int | None:

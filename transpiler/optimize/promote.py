@@ -9,8 +9,8 @@
                                                       b = store(a, t, i)
 
 Only what the loop reads there, where all other places that it reads or writes are surely others (here k < j <= i), and
-not in parallel loops.  Where a loop only adds to an array, what it adds to one place is summed up and added behind it,
-whatever the other places are; the sum may be in any order.  The place may lie outside of the array where the loop makes
+not in parallel loops.  What a loop only adds to a place is summed up and added behind it, whatever other places it adds
+to; the sum may be in any order.  The place may lie outside of the array where the loop makes
 no trip: unless it is known to make one, or the place is read or written next to the loop anyway, all of it is put into
 an `if`.
 """
@@ -83,9 +83,10 @@ def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: In
         accesses = _accesses(loop, k) if carry.type.shape else None
         if accesses is None or not any(a.let.op.access != "load" for a in accesses):
             continue
-        adds = carry.type.kind in "fc" and all(a.let.op.access == "add_at" for a in accesses)
         for access in accesses:
             place = access.place
+            adds = carry.type.kind in "fc" and all(
+                a.let.op.access == "add_at" or _differ(place, a.place, ints) for a in accesses)
             if access.nested or access.let.op.access == "store" or not inside.isdisjoint(place) or not (adds or all(
                     (_same(place, a.place) and not a.nested) or _differ(place, a.place, ints) for a in accesses)):
                 continue

@@ -1,0 +1,256 @@
+"""Make that loop the innermost whose trips do not depend on each other and which runs along rows.
+
+    before                                        after
+    for j in i .. n:                              for k in 0 .. i:
+      for k in 0 .. i:                              for j in i .. n:
+        a[i, j] -= a[i, k] * a[k, j]                  a[i, j] -= a[i, k] * a[k, j]
+
+The sum on the left is one chain of additions over a column; on the right LLVM vectorises additions to the elements of a
+row.  Each element gets the same terms in the same order, so results do not change by a bit; only adds, which are made
+for adjoints, may change their order.  An outer loop with several loops inside is first made several loops
+(`nest_parts`).  Where the inner loop ends at the outer index, and what the outer loop does besides only finishes its
+element, an element is finished and then taken out of all that come after it:
+
+    for j in 0 .. i:                              for k in 0 .. i:
+      for k in 0 .. j:                              a[i, k] /= a[k, k]
+        a[i, j] -= a[i, k] * a[k, j]                for j in k + 1 .. i:
+      a[i, j] /= a[j, j]                              a[i, j] -= a[i, k] * a[k, j]
+
+Dependences: R. Allen and K. Kennedy, "Optimizing Compilers for Modern Architectures" (2001), chapters 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from ..ir.build import Names, building, current, for_loop, int_const
+from ..ir.dims import symbols_of
+from ..ir.ints import Ints
+from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
+from ..ir.walk import Copier, blocks, same_value, substituted, used_names, with_blocks
+from .dependence import Dependences, any_meet, step_of
+from .expand import with_scalars_in_arrays
+from .nest_parts import Nest, Part, parts_of
+from .promote import with_array
+
+
+def interchange(func: Func) -> Func:
+    ints = Ints(func.body)
+    with building(Names(used_names(func))):
+        body = _visit(func.body, ints)
+    return func if body is func.body else replace(func, body=body)
+
+
+def _visit(block: Block, ints: Ints) -> Block:
+    stmts: list[Stmt] = []
+    for old in block.stmts:
+        stmt = with_blocks(old, [_visit(b, ints) for b in blocks(old)])
+        new = _interchanged(stmt, ints) if isinstance(stmt, For) and stmt is old else None
+        stmts += [stmt] if new is None else new
+    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
+        return block
+    return Block(tuple(stmts), block.results)
+
+
+def _interchanged(loop: For, ints: Ints) -> list[Stmt] | None:
+    if not any(isinstance(s, For) for s in loop.body.stmts):
+        return None
+    before, expanded = with_scalars_in_arrays(loop)
+    known = ints if expanded is loop else Ints(Block((*before, expanded), ()), ints)
+    nest = parts_of(expanded, known)
+    if nest is None:
+        return None
+    judge = _Judge(nest, known)
+    turned = [judge.may_turn(part) for part in nest.parts]
+    with building() as b:
+        if any(turned) and judge.may_part():
+            _Emitter(nest).in_turn(turned)
+        elif expanded is loop and judge.is_elimination():
+            _Emitter(nest).eliminate()
+        else:
+            return None
+    return [*before, *b.stmts]
+
+
+class _Judge:
+    """What is legal, and what pays."""
+
+    def __init__(self, nest: Nest, ints: Ints) -> None:
+        self.nest, self.ints = nest, ints
+        self.outer = nest.loop
+        self.dependences = Dependences(ints)
+
+    def may_part(self) -> bool:
+        """Whether all trips of one part may come before all of the next."""
+        return not any(any_meet(self.dependences, part.accesses, later.accesses, [(self.outer, self.outer, "after")])
+                       for k, part in enumerate(self.nest.parts) for later in self.nest.parts[k + 1:])
+
+    def may_turn(self, part: Part) -> bool:
+        """Whether the part's own loop may become the outer one, and that pays."""
+        inner = part.loop
+        return (inner is not None and not self.nest.depends(inner.lo) and not self.nest.depends(inner.hi)
+                and self._keeps_order(part, inner) and self._pays(part, inner))
+
+    def _keeps_order(self, part: Part, inner: For) -> bool:
+        """Whether no two accesses to one element change their order."""
+        return not any_meet(self.dependences, part.accesses, part.accesses,
+                            [(self.outer, self.outer, "before"), (inner, inner, "after")])
+
+    def is_elimination(self) -> bool:
+        """The second form of this module's head, or its mirror image, which adjoints have."""
+        outer, parts = self.outer, self.nest.parts
+        loops = [part for part in parts if part.loop is not None]
+        if len(parts) != 2 or len(loops) != 1:
+            return False
+        (part,), (finish,) = loops, [part for part in parts if part.loop is None]
+        inner = part.loop
+        assert inner is not None
+        if step_of(inner) != step_of(outer) or (step_of(outer) > 0) != (parts[0] is part):
+            return False
+        index = self.ints.dim(outer.index)
+        if step_of(outer) > 0:
+            fits = same_value(inner.lo, outer.lo) and self.ints.dim(inner.hi) == index
+        else:
+            fits = same_value(inner.hi, outer.hi) and self.ints.dim(inner.lo) == index - 1
+        return (fits and self._keeps_order(part, inner) and self._pays(part, inner)
+                and not any_meet(self.dependences, part.accesses, finish.accesses,
+                                 [(inner, outer, "before"), (outer, outer, "after")]))
+
+    def _pays(self, part: Part, inner: For) -> bool:
+        """Whether the trips of the outer loop are better neighbours: independent, and with fewer jumps in memory."""
+        jumps_out, jumps_in = self._jumps(part, self.outer), self._jumps(part, inner)
+        free_in = self._is_free(part, inner, self.outer)
+        return self._is_free(part, self.outer, inner) and (
+            jumps_out < jumps_in or (jumps_out == jumps_in == 0 and not free_in))
+
+    def _is_free(self, part: Part, along: For, other: For) -> bool:
+        """Whether trips of one loop do not touch each other's elements, in one trip of the other."""
+        return not any_meet(self.dependences, part.accesses, part.accesses,
+                            [(along, along, "before"), (other, other, "same")])
+
+    def _jumps(self, part: Part, loop: For) -> int:
+        """How many elements that the part's loop reads or writes are not neighbours in successive trips."""
+        found = set()
+        inner = part.loop
+        assert inner is not None
+        for let in (*part.lets, *inner.body.stmts):
+            if not isinstance(let, Let) or let.op.access is None:
+                continue
+            place = [self.ints.dim(p) for p in let.args[1 if let.op.access == "load" else 2:]]
+            moving = [k for k, p in enumerate(place) if loop.index.name in symbols_of(p)]
+            if moving and moving != [len(place) - 1]:
+                array = let.args[0]
+                found.add((self.nest.versions.get(array, array) if isinstance(array, Var) else array, tuple(place)))
+        return len(found)
+
+
+class _Emitter:
+    """Emits the nest's parts at the current builder; `arrays` are the newest versions."""
+
+    def __init__(self, nest: Nest) -> None:
+        self.nest = nest
+        self.arrays: dict[int, Value] = dict(enumerate(nest.loop.inits))
+
+    def in_turn(self, turned: Sequence[bool]) -> None:
+        """Part after part, the loops of some turned inside out."""
+        for part, turn in zip(self.nest.parts, turned):
+            if turn and part.loop is not None:
+                self._loop(part.loop, part, partial(self._turned, part))
+            else:
+                self._loop(self.nest.loop, part, partial(self._trip, part))
+        self._finish()
+
+    def _turned(self, part: Part, index: Value) -> None:
+        """All trips of the outer loop, at one index of the inner one."""
+        outer, inner = self.nest.loop, part.loop
+        assert inner is not None
+        self._loop(outer, part, lambda j: self._body(part, {outer.index: j, inner.index: index}), free=True)
+
+    def eliminate(self) -> None:
+        """Finish each element and take it out of those that come after it."""
+        outer = self.nest.loop
+        (part,) = [part for part in self.nest.parts if part.loop is not None]
+        (finish,) = [part for part in self.nest.parts if part.loop is None]
+        inner = part.loop
+        assert inner is not None
+
+        def take_out(t: Value) -> None:
+            beyond = replace(outer, lo=t + int_const(1)) if step_of(outer) > 0 else replace(outer, hi=t)
+            self._loop(beyond, part, lambda j: self._body(part, {outer.index: j, inner.index: t}), free=True)
+
+        def trip(t: Value) -> None:
+            if step_of(outer) < 0:
+                take_out(t)
+            self._copy(finish.lets, {outer.index: t})
+            if step_of(outer) > 0:
+                take_out(t)
+
+        self._loop(outer, part, trip, roots=sorted({*part.roots, *finish.roots}))
+        self._finish()
+
+    def _loop(self, like: For, part: Part, body: Callable[[Value], None], roots: Sequence[int] | None = None,
+              free: bool = False) -> None:
+        """A loop with the trips of `like` that carries the arrays that the part writes to; free: in any order."""
+        roots = part.roots if roots is None else roots
+        names = [self.nest.loop.targets[r].name for r in roots]
+
+        def inside(index: Value, *carries: Value) -> list[Value]:
+            self.arrays.update(zip(roots, carries))
+            body(index)
+            return [self.arrays[r] for r in roots]
+
+        before = current().loc
+        current().loc = like.loc
+        lo, hi, step = like.lo, like.hi, step_of(like)
+        if free and step < 0:
+            lo, hi, step = hi + int_const(1), lo + int_const(1), 1
+        results = for_loop(lo, hi, [self.arrays[r] for r in roots], inside, step=step, index=like.index.name,
+                           hints=names)
+        current().loc = before
+        self.arrays.update(zip(roots, results))
+
+    def _trip(self, part: Part, index: Value) -> None:
+        """A trip of the outer loop, as far as it belongs to the part."""
+        values = self._copy(part.lets, {self.nest.loop.index: index})
+        inner = part.loop
+        if inner is not None:
+            copier = Copier(values)
+            like = replace(inner, lo=copier.value(inner.lo), hi=copier.value(inner.hi))
+            self._loop(like, part, lambda k: self._inner(inner, {**values, inner.index: k}))
+
+    def _inner(self, inner: For, values: Mapping[Var, Value]) -> None:
+        self._copy(inner.body.stmts, values)
+
+    def _body(self, part: Part, indices: Mapping[Var, Value]) -> None:
+        assert part.loop is not None
+        self._inner(part.loop, self._copy(part.lets, indices))
+
+    def _copy(self, stmts: Sequence[Stmt], values: Mapping[Var, Value]) -> dict[Var, Value]:
+        copier = Copier(values)
+        for let in stmts:
+            assert isinstance(let, Let)
+            root = self.nest.versions.get(let.args[0]) if let.args and isinstance(let.args[0], Var) else None
+            if root is not None:
+                copier.values[let.args[0]] = self.arrays[root]  # type: ignore[index]
+            copier.statement(let)
+            if let.op.access in ("store", "add_at") and root is not None:
+                self.arrays[root] = copier.value(let.target)
+        return copier.values
+
+    def _finish(self) -> None:
+        """The loop's own targets are what others refer to."""
+        stmts = current().stmts
+        renamed: dict[Var, Value] = {}
+        for k, target in enumerate(self.nest.loop.targets):
+            array = self.arrays[k]
+            assert isinstance(array, Var)
+            renamed[array] = target
+        for at in range(len(stmts)):
+            stmt = substituted(stmts[at], renamed)
+            for old in stmt.targets:
+                new = renamed.get(old)
+                if isinstance(new, Var):
+                    stmt = with_array(stmt, old, new)
+            stmts[at] = stmt
