@@ -293,6 +293,38 @@ def test_scipy_binary(name):
     assert_conforms(function, [array("int64"), array("uint8")])
 
 
+@pytest.mark.parametrize("name", ["gamma", "erfcx", "ndtr", "log_ndtr", "ndtri", "log_expit"])
+def test_scipy_distribution_functions(name):
+    function = getattr(scipy.special, name)
+    edges = np.array([0.0, 0.5, 1.0, 2.5, 40.0, -0.5, -3.0, -40.0, math.inf, -math.inf, math.nan])
+    assert_conforms(function, [edges], ulps=8)
+    assert_conforms(function, [edges.astype("float32")], ulps=8)
+    assert_conforms(function, [np.array([0, 1, 3])], ulps=8)
+    assert_conforms(function, [0.25], ulps=8)
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc", "gammaincinv", "gammainccinv", "beta", "betaln"])
+def test_scipy_shapes(name):
+    function = getattr(scipy.special, name)
+    edges = np.array([0.0, 0.5, 1.0, 3.0, math.inf, math.nan, -1.0])
+    assert_conforms(function, [edges[:, None], edges[None, :]], ulps=4)
+    assert_conforms(function, [np.array([0.5, 3.0], "float32"), np.float32(0.25)], ulps=4)
+    assert_conforms(function, [np.array([1, 2]), 0.5], ulps=4)
+
+
+@pytest.mark.parametrize("name", ["betainc", "betaincc", "betaincinv"])
+def test_scipy_incomplete_beta(name):
+    function = getattr(scipy.special, name)
+    shapes, x = np.array([0.5, 3.0, math.nan, -1.0]), np.array([0.0, 0.3, 1.0, math.nan, -0.5, 1.5])
+    assert_conforms(function, [shapes[:, None], 2.0, x[None, :]], ulps=8)
+    assert_conforms(function, [2.0, shapes[:, None], x[None, :]], ulps=8)
+    assert_conforms(function, [np.array([1, 2]), 3, 0.5], ulps=8)
+
+
+def test_scipy_multigammaln():
+    assert_conforms(scipy.special.multigammaln, [np.array([2.5, 7.0]), 3], ulps=8)
+
+
 def test_scipy_polygamma():
     for order in (0, 1, 3):
         assert_conforms(scipy.special.polygamma, [order, np.array([0.5, 2.0, 7.0])])
