@@ -16,6 +16,9 @@ element, an element is finished and then taken out of all that come after it:
         a[i, j] -= a[i, k] * a[k, j]                for j in k + 1 .. i:
       a[i, j] /= a[j, j]                              a[i, j] -= a[i, k] * a[k, j]
 
+A recurrence with dear trips (divisions, exponentials) is turned also where its neighbours then lie far apart, for a
+strip of trips at a time, whose lines stay in the nearest cache.
+
 Dependences: R. Allen and K. Kennedy, "Optimizing Compilers for Modern Architectures" (2001), chapters 5 and 6.
 """
 
@@ -23,17 +26,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 from functools import partial
 
+from .. import ops
 from ..ir.build import Names, building, current, for_loop, int_const
 from ..ir.dims import symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
 from ..ir.walk import Copier, blocks, same_value, substituted, used_names, with_blocks
-from .dependence import Dependences, any_meet, step_of
+from .dependence import Access, Dependences, Order, any_meet, step_of
 from .expand import with_scalars_in_arrays
 from .nest_parts import Nest, Part, parts_of
 from .promote import with_array
+
+STRIP = 32          # trips at a time: whose rows fit in the nearest cache
+DEAR = 8            # what a trip must cost, in additions, to be turned for the sake of independent trips alone,
+JUMP = 1            # and more for each place in memory where neighbours are not side by side
 
 
 def interchange(func: Func) -> Func:
@@ -63,15 +72,23 @@ def _interchanged(loop: For, ints: Ints) -> list[Stmt] | None:
     if nest is None:
         return None
     judge = _Judge(nest, known)
-    turned = [judge.may_turn(part) for part in nest.parts]
+    ways = [judge.way(part) for part in nest.parts]
     with building() as b:
-        if any(turned) and judge.may_part():
-            _Emitter(nest).in_turn(turned)
+        if any(way is not Way.AS_IT_IS for way in ways) and judge.may_part():
+            _Emitter(nest).in_turn(ways)
         elif expanded is loop and judge.is_elimination():
             _Emitter(nest).eliminate()
         else:
             return None
     return [*before, *b.stmts]
+
+
+class Way(Enum):
+    """How a part is emitted: its loops as they are, turned, or turned for some trips of the outer loop at a time."""
+
+    AS_IT_IS = auto()
+    TURNED = auto()
+    IN_STRIPS = auto()
 
 
 class _Judge:
@@ -87,11 +104,17 @@ class _Judge:
         return not any(any_meet(self.dependences, part.accesses, later.accesses, [(self.outer, self.outer, "after")])
                        for k, part in enumerate(self.nest.parts) for later in self.nest.parts[k + 1:])
 
-    def may_turn(self, part: Part) -> bool:
-        """Whether the part's own loop may become the outer one, and that pays."""
+    def way(self, part: Part) -> Way:
+        """Whether the part's own loop may become the outer one, and how that pays."""
         inner = part.loop
-        return (inner is not None and not self.nest.depends(inner.lo) and not self.nest.depends(inner.hi)
-                and self._keeps_order(part, inner) and self._pays(part, inner))
+        if (inner is None or self.nest.depends(inner.lo) or self.nest.depends(inner.hi)
+                or not self._keeps_order(part, inner) or not self._is_free(part, self.outer, inner)):
+            return Way.AS_IT_IS
+        if self._pays(part, inner):
+            return Way.TURNED
+        cost = sum(let.op.cost for let in (*part.lets, *inner.body.stmts) if isinstance(let, Let))
+        dear = cost >= DEAR + JUMP * self._jumps(part, self.outer)
+        return Way.IN_STRIPS if dear and not self._is_free(part, inner, self.outer) else Way.AS_IT_IS
 
     def _keeps_order(self, part: Part, inner: For) -> bool:
         """Whether no two accesses to one element change their order."""
@@ -114,21 +137,27 @@ class _Judge:
             fits = same_value(inner.lo, outer.lo) and self.ints.dim(inner.hi) == index
         else:
             fits = same_value(inner.hi, outer.hi) and self.ints.dim(inner.lo) == index - 1
-        return (fits and self._keeps_order(part, inner) and self._pays(part, inner)
-                and not any_meet(self.dependences, part.accesses, finish.accesses,
-                                 [(inner, outer, "before"), (outer, outer, "after")]))
+        return (fits and self._keeps_order(part, inner) and self._is_free(part, outer, inner)
+                and self._pays(part, inner) and not any_meet(self.dependences, part.accesses, finish.accesses,
+                                                                 [(inner, outer, "before"), (outer, outer, "after")]))
 
     def _pays(self, part: Part, inner: For) -> bool:
-        """Whether the trips of the outer loop are better neighbours: independent, and with fewer jumps in memory."""
+        """Whether the trips of the outer loop are better neighbours: with fewer jumps in memory, or independent."""
         jumps_out, jumps_in = self._jumps(part, self.outer), self._jumps(part, inner)
-        free_in = self._is_free(part, inner, self.outer)
-        return self._is_free(part, self.outer, inner) and (
-            jumps_out < jumps_in or (jumps_out == jumps_in == 0 and not free_in))
+        return jumps_out < jumps_in or (
+            jumps_out == jumps_in == 0 and not self._is_free(part, inner, self.outer))
 
     def _is_free(self, part: Part, along: For, other: For) -> bool:
-        """Whether trips of one loop do not touch each other's elements, in one trip of the other."""
-        return not any_meet(self.dependences, part.accesses, part.accesses,
-                            [(along, along, "before"), (other, other, "same")])
+        """Whether trips of one loop do not touch each other's elements, in one trip of the other.  A sum is one for all
+        trips; adds to neighbours are not free, since LLVM does not vectorise them."""
+        order: list[Order] = [(along, along, "before"), (other, other, "same")]
+        return not any(
+            (a.concerns(b) or (a.root == b.root and a.adds and b.adds and not self._is_sum(a, b, along)))
+            and self.dependences.may_meet(a, b, order) for a in part.accesses for b in part.accesses)
+
+    @staticmethod
+    def _is_sum(a: Access, b: Access, along: For) -> bool:
+        return a.place == b.place and not any(along.index.name in symbols_of(p) for p in a.place)
 
     def _jumps(self, part: Part, loop: For) -> int:
         """How many elements that the part's loop reads or writes are not neighbours in successive trips."""
@@ -153,20 +182,35 @@ class _Emitter:
         self.nest = nest
         self.arrays: dict[int, Value] = dict(enumerate(nest.loop.inits))
 
-    def in_turn(self, turned: Sequence[bool]) -> None:
+    def in_turn(self, ways: Sequence[Way]) -> None:
         """Part after part, the loops of some turned inside out."""
-        for part, turn in zip(self.nest.parts, turned):
-            if turn and part.loop is not None:
-                self._loop(part.loop, part, partial(self._turned, part))
+        outer = self.nest.loop
+        for part, way in zip(self.nest.parts, ways):
+            if part.loop is None or way is Way.AS_IT_IS:
+                self._loop(outer, part, partial(self._trip, part))
+            elif way is Way.TURNED:
+                self._loop(part.loop, part, partial(self._turned, part, outer))
             else:
-                self._loop(self.nest.loop, part, partial(self._trip, part))
+                self._in_strips(part)
         self._finish()
 
-    def _turned(self, part: Part, index: Value) -> None:
-        """All trips of the outer loop, at one index of the inner one."""
+    def _turned(self, part: Part, trips: For, index: Value) -> None:
+        """Some trips of the outer loop, at one index of the inner one."""
         outer, inner = self.nest.loop, part.loop
         assert inner is not None
-        self._loop(outer, part, lambda j: self._body(part, {outer.index: j, inner.index: index}), free=True)
+        self._loop(trips, part, lambda j: self._body(part, {outer.index: j, inner.index: index}), free=True)
+
+    def _in_strips(self, part: Part) -> None:
+        outer, inner = self.nest.loop, part.loop
+        assert inner is not None
+        up = step_of(outer) > 0
+        lo, hi = (outer.lo, outer.hi) if up else (outer.hi + int_const(1), outer.lo + int_const(1))
+
+        def strip(first: Value) -> None:
+            trips = replace(outer, lo=first, hi=ops.minimum(first + int_const(STRIP), hi), step=int_const(1))
+            self._loop(inner, part, partial(self._turned, part, trips))
+
+        self._loop(replace(outer, lo=lo, hi=hi, step=int_const(STRIP)), part, strip)
 
     def eliminate(self) -> None:
         """Finish each element and take it out of those that come after it."""

@@ -225,11 +225,15 @@ class Program:
         return one(), one()
 
 
-def test_random_nests(monkeypatch):
-    """Whatever is legal gives the same bits, also where it would not pay."""
-    monkeypatch.setattr(module._Judge, "_pays", lambda self, part, inner: True)
+@pytest.mark.parametrize("strips", [False, True])
+def test_random_nests(monkeypatch, strips):
+    """Whatever is legal gives the same bits, also where it would not pay; in strips of two trips, too."""
+    monkeypatch.setattr(module._Judge, "_pays", lambda self, part, inner: not strips)
+    if strips:
+        monkeypatch.setattr(module, "DEAR", -100)
+        monkeypatch.setattr(module, "STRIP", 2)
     turned = 0
-    for seed in range(400):
+    for seed in range(250 if strips else 300):
         func = Program(seed).func()
         verify(func)
         result = interchange(func)
@@ -242,7 +246,7 @@ def test_random_nests(monkeypatch):
         for i in (2, 4, 1 + SIZE):
             for wanted, found in zip(evaluate(func, *args, i), evaluate(result, *args, i), strict=True):
                 np.testing.assert_array_equal(found, wanted, err_msg=f"seed {seed}, i {i}")
-    assert turned > 40
+    assert turned > (4 if strips else 20)
 
 
 def test_adds_may_change_their_order():
