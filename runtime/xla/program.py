@@ -109,7 +109,10 @@ class DeviceProgram:
         if target.cast is not None:
             func = in_single_precision(func)
         findings = list(findings)
-        self.whole = pipeline.run(func, stages=pipeline.stablehlo_stages(findings))
+        try:
+            self.whole = pipeline.run(func, stages=pipeline.stablehlo_stages(findings, max_trips=target.max_trips))
+        except RuleError as problem:
+            raise problem.at(None) from None
         self.func = main_of(self.whole)
         self.seconds["pipeline"] = perf_counter() - start
         self.loops = tuple(dict.fromkeys(findings))

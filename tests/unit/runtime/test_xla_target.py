@@ -142,6 +142,44 @@ def test_each_shape_is_compiled_once_and_said_so(caplog):
     assert set(f.stages(np.ones(2))) >= {"trace", "pipeline", "emit", "compile"}
 
 
+MODE = "double"
+
+
+def test_calls_that_only_look_like_the_ones_before():
+    """The quick way in is for the same kinds of arguments, static values and captured values alone."""
+    global MODE
+    f = jit(lambda x, k=2: x * k if MODE == "double" else x - k, target="xla")
+    x = np.arange(3.0)
+    for _ in range(2):
+        close(2.0 * x, f(x))
+        close(5.0 * x, f(x, 5))
+    close(3.0 * x, f(x, k=3))
+    close((2.0 * x).astype(np.float32), f(x.astype(np.float32)))
+    close(2.0 * x[:2], f(x[:2]))
+    close(2.0 * x[::-1], f(x[::-1]))
+    close(np.float64(6.0), f(3.0))
+    close(2.5 * x, f(x, 2.5))
+    MODE = "less"
+    try:
+        close(x - 2.0, f(x))
+    finally:
+        MODE = "double"
+    with pytest.raises(TypeError):
+        f(x, 1, 2)
+
+
+def test_what_a_check_keeps_under_a_cast():
+    def swaps(x, places):
+        for i in range(places.shape[0]):
+            x[i] = x[places[i]]
+
+    x, places = np.arange(4.0), np.array([2, 3, 0])
+    expected = x.copy()
+    swaps(expected, places)
+    jit(swaps, target="xla", cast="f32")(x, places)
+    close(expected, x)
+
+
 @pytest.mark.parametrize("damage", [None, b"", b"no executable"])
 def test_executables_are_found_on_disk(tmp_path, monkeypatch, damage):
     from gradsmith import cache, transforms
