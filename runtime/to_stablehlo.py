@@ -308,19 +308,27 @@ def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Argu
         with lanes_together():
             found = trace(fun, given.args, given.kwargs, source=source)
         known = {id(leaf) for leaf, _ in found.static_args}
-        sizes = _ints_in_sizes(found)
-        recursive = calls_itself(found.func)
-        fixed = [leaf for leaf, param in zip(found.leaves, main_of(found.func).params)
-                 if (param in sizes or (recursive and param.type == I64)) and leaf.example is not None]
+        fixed = to_be_known(found)
         if not fixed:
             return found, _without(given, known)
         given = _with_known(given, {id(leaf) for leaf in fixed})
 
 
-def _ints_in_sizes(found: Trace) -> set[Var]:
-    """Params, ints, that sizes follow from: they are one, or one is computed from them."""
+def to_be_known(found: Trace, guarded: bool = True) -> list[Leaf]:
+    """Int arguments that must be known while compiling: that sizes follow from, or that may end a recursion.
+
+    guarded: also those about which the trace took something for granted, where nobody will look whether it holds.
+    """
+    sizes, recursive = _ints_in_sizes(found, guarded), calls_itself(found.func)
+    return [leaf for leaf, param in zip(found.leaves, main_of(found.func).params)
+            if (param in sizes or (recursive and param.type == I64)) and leaf.example is not None]
+
+
+def _ints_in_sizes(found: Trace, guarded: bool) -> set[Var]:
+    """Params, ints, that sizes (or guards) follow from: they are one, or one is computed from them."""
     main = main_of(found.func)
-    names = {n for stmt in all_statements(main.body) for n in sizes_used(stmt)}
+    names = {n for guard in found.shape_guards for n in symbols_of(guard.dim)} if guarded else set()
+    names |= {n for stmt in all_statements(main.body) for n in sizes_used(stmt)}
     names |= {n for r in main.results for d in r.type.shape for n in symbols_of(d)}
     made = definitions(main.body)
     pending: list[Var] = [v for v in (*main.params, *made) if v.type == I64 and v.name in names]

@@ -19,9 +19,9 @@ def quick_path(spec: DeviceSpecialisation) -> Callable[..., Any] | None:
     """A function of the user's positional arguments that raises Miss where the specialisation may not serve; None
     where only the slow path can tell: containers, static arguments, arguments that are written to."""
     described, trace = spec.described, spec.trace
-    if described.kwargs or trace.static_args or spec.fixed or trace.written or described.copied:
+    if described.kwargs or trace.static_args or spec.fixed or trace.shape_guards or trace.written:
         return None
-    if not all(isinstance(arg, Leaf) for arg in described.args):
+    if described.copied or not all(isinstance(arg, Leaf) for arg in described.args):
         return None
     kinds = [_kind(value) for value in described.values]
     guards, captures = trace.static_guards, trace.captures

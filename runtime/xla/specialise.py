@@ -25,7 +25,7 @@ from ..device_array import DeviceArray, Outcome
 from ..overlap import same_arrays
 from ..specialise import python_kind, run_time, statics_hold
 from ..target import Target
-from ..to_stablehlo import raising
+from ..to_stablehlo import raising, to_be_known
 from ..transpiler.emit.hlo_sizes import specialise as with_sizes
 from ..transpiler.errors import error
 from ..transpiler.frontend.trace import Trace, leaves_of, trace
@@ -34,8 +34,6 @@ from ..transpiler.frontend.values import Leaf
 from ..transpiler.ir.dims import symbols_of
 from ..transpiler.ir.library import Program, each_func, main_of
 from ..transpiler.ir.nodes import Func, Var
-from ..transpiler.ir.types import I64
-from ..transpiler.ir.walk import all_statements, sizes_used
 from ..transpiler.raise_loops.findings import Finding
 from ..transpiler.stack import deep_stack
 from ..transpiler.transforms.batch_dependence import lanes_together
@@ -46,8 +44,8 @@ from .program import DeviceProgram, Place
 class DeviceSpecialisation:
     """What one trace compiled to.
 
-    fixed: run-time ints that sizes depend on, with the values that it was compiled for.  captured_as: what captured
-    values were like.  same: as in `Specialisation`.
+    fixed: run-time ints that must be known while compiling, with the values that it was compiled for.  captured_as:
+    what captured values were like.  same: as in `Specialisation`.
     """
 
     name: str
@@ -61,6 +59,7 @@ class DeviceSpecialisation:
 
     def __post_init__(self) -> None:
         self.weak = weak_leaves(self.trace.out_tree)
+        self.sizes = _named_sizes(self.trace)
         self.is_one = isinstance(self.trace.out_tree, LeafNode)
 
     @property
@@ -81,7 +80,17 @@ class DeviceSpecialisation:
         """Whether the call may be answered by this specialisation."""
         return (self.described.key == described.key and statics_hold(self.trace, self.leaves, described.values)
                 and self._fixed_hold(described.values) and all(g.holds() for g in self.trace.static_guards)
-                and self.captures_hold() and self._sharing_holds(described))
+                and self.captures_hold() and self.sizes_hold(described.values) and self._sharing_holds(described))
+
+    def sizes_hold(self, values: Sequence[Any]) -> bool:
+        """Whether what the trace took for granted of ints holds for these arguments."""
+        guards = self.trace.shape_guards
+        if not guards:
+            return True
+        asked = {name for guard in guards for name in symbols_of(guard.dim)}
+        ints = {param.name: int(value) for param, value in zip(main_of(self.trace.func).params, self.flat(values))
+                if param.name in asked and not param.type.shape and param.type.kind in "iu"}
+        return all(guard.holds({**self.sizes, **ints}) for guard in guards)
 
     def _fixed_hold(self, values: Sequence[Any]) -> bool:
         index = {id(leaf): k for k, leaf in enumerate(self.leaves)}
@@ -204,7 +213,7 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     fixed: list[tuple[Leaf, Any]] = []
     given = described
     found = traced(given)
-    while more := _ints_in_sizes(found):
+    while more := to_be_known(found, guarded=False):
         fixed += [(leaf, _int(leaf.example)) for leaf in more]
         given = dataclasses.replace(described, args=_known(described.args, fixed),
                                     kwargs=_known(described.kwargs, fixed))
@@ -227,23 +236,25 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
                             place=place(found, main_of(whole)) if place is not None else None, findings=findings)
     seconds.update(program.seconds)
     program.seconds = seconds
-    return DeviceSpecialisation(name, found, program, described, fixed, [_like(c.get()) for c in found.captures],
+    made = DeviceSpecialisation(name, found, program, described, fixed, [_like(c.get()) for c in found.captures],
                                 seconds, same)
+    if described.key is not None and not made.sizes_hold(described.values):
+        raise error("E117", "an int on a device must be known while transpiling", None,
+                    help="pass it as a Python int")
+    return made
+
+
+def _named_sizes(found: Trace) -> dict[str, int]:
+    """The sizes of captured arrays by their names."""
+    params = main_of(found.func).params
+    return {str(dim): size for param, capture in zip(params[len(params) - len(found.captures):], found.captures)
+            for dim, size in zip(param.type.shape, np.shape(capture.get())) if not isinstance(dim, int)}
 
 
 def _flat(found: Trace, described: Described, fixed: Sequence[tuple[Leaf, Any]]) -> list[Any]:
     known = {id(leaf) for leaf, _ in fixed}
     pairs = [(leaf, v) for leaf, v in zip(described.leaves, described.values, strict=True) if id(leaf) not in known]
     return run_time(found, [leaf for leaf, _ in pairs], [v for _, v in pairs]) + [c.get() for c in found.captures]
-
-
-def _ints_in_sizes(found: Trace) -> list[Leaf]:
-    """Int arguments that sizes are named after."""
-    main = main_of(found.func)
-    names = {n for stmt in all_statements(main.body) for n in sizes_used(stmt)}
-    names |= {n for r in main.results for d in r.type.shape for n in symbols_of(d)}
-    return [leaf for leaf, param in zip(found.leaves, main.params)
-            if param.type == I64 and param.name in names and leaf.example is not None]
 
 
 def _known(x: Any, fixed: Sequence[tuple[Leaf, Any]]) -> Any:

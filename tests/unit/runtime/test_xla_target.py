@@ -168,6 +168,31 @@ def test_calls_that_only_look_like_the_ones_before():
         f(x, 1, 2)
 
 
+def test_what_is_taken_for_granted_of_an_int_is_looked_at():
+    def backwards(x, n):
+        for i in range(n - 1, 0, -2):
+            x[4:] = x[1::2]
+            x[-1 - i] = 2.0 * i
+        return x.sum()
+
+    f = jit(backwards, target="xla")
+    for n in (0, 7, 2, 6, 0):
+        mine, theirs = np.arange(8.0), np.arange(8.0)
+        close(backwards(theirs, n), f(mine, n))
+        close(theirs, mine)
+    assert "%n" not in gs.stablehlo(backwards)(np.arange(8.0), 0)      # nobody would look
+
+    def counted(x, n):
+        for i in range(n):
+            x = x * 0.5 + i
+        return x
+
+    once = jit(counted, target="xla")
+    for n in (0, 1, 5):
+        close(np.float64(counted(0.5, n)), once(0.5, n))
+    assert len(once._specialisations) == 1
+
+
 def test_what_a_check_keeps_under_a_cast():
     def swaps(x, places):
         for i in range(places.shape[0]):
