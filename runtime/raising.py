@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LANES = re.compile(r" \(in lane (?:\{\}|\((?:\{\}, )*\{\}\))\)$")       # as `errors.in_lanes` writes it
 
 
+TOLD = re.compile(r" \(in lane (?:\d+|\((?:\d+, )*\d+\))\)$")
+
+
 def explaining(entry: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
     """The entry of a trace, whose exceptions become the user's."""
     raises = trace.raises
@@ -72,12 +75,26 @@ def users_exception(problem: Exception, raises: Mapping[str, Raised]) -> BaseExc
 
 def with_lanes(problem: BaseException, lanes: Sequence[Any]) -> BaseException:
     """The exception, whose message says in which lane: at its end, or as one more argument where it has no message."""
+    before = _told_already(problem)
+    if before is not None:
+        lanes = [*lanes, *map(int, re.findall(r"\d+", before.group()))]
+        problem.args = (problem.args[0][:before.start()], *problem.args[1:])
     text = in_lanes(lanes)
     if text and problem.args and isinstance(problem.args[0], str):
         problem.args = (problem.args[0] + text, *problem.args[1:])
     elif text:
         problem.args = (*problem.args, text.strip(" ()"))
     return problem
+
+
+def has_lanes(problem: BaseException) -> bool:
+    """Whether the exception says in which lane it was raised."""
+    return _told_already(problem) is not None or bool(problem.args and isinstance(problem.args[-1], str)
+                                                      and problem.args[-1].startswith("in lane "))
+
+
+def _told_already(problem: BaseException) -> re.Match[str] | None:
+    return TOLD.search(problem.args[0]) if problem.args and isinstance(problem.args[0], str) else None
 
 
 def _told(part: OpaqueText, values: list[Any]) -> Any:

@@ -41,7 +41,7 @@ from .transpiler.ir.walk import all_statements, blocks, definitions, operands, r
 from .transpiler.raise_loops.findings import Finding
 from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
 from .transpiler.stack import deep_stack
-from .transpiler.transforms.batch_dependence import lanes_together
+from .transpiler.transforms.batch_dependence import Parts, parting
 
 PRECISIONS = ("highest", "high", "default")
 
@@ -305,7 +305,7 @@ def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Argu
     """The trace in which ints that give sizes are known, and those that may end a recursion, and the arguments that are
     left."""
     while True:
-        with lanes_together():
+        with parting(Parts.NOWHERE):
             found = trace(fun, given.args, given.kwargs, source=source)
         known = {id(leaf) for leaf, _ in found.static_args}
         fixed = to_be_known(found)

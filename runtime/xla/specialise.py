@@ -36,7 +36,7 @@ from ..transpiler.ir.library import Program, each_func, main_of
 from ..transpiler.ir.nodes import Func, Var
 from ..transpiler.raise_loops.findings import Finding
 from ..transpiler.stack import deep_stack
-from ..transpiler.transforms.batch_dependence import lanes_together
+from ..transpiler.transforms.batch_dependence import Parts, parting
 from .program import DeviceProgram, Place
 
 
@@ -206,7 +206,7 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     start = perf_counter()
 
     def traced(arguments: Described, same: Mapping[int, int] | None = None) -> Trace:
-        with raising(findings), lanes_together():
+        with raising(findings), parting(Parts.NOWHERE):
             return trace(fun, arguments.args, arguments.kwargs, source=source, keeps_effects=derive is None, same=same)
 
     findings: list[Finding] = []

@@ -12,7 +12,7 @@ from ..ir.nodes import Func, Value, Var
 from ..ir.types import Type
 from ..ir.walk import inline
 from ..ops.spelling import as_value
-from ..transforms.batch_dependence import Dependence
+from ..transforms.batch_dependence import Dependence, Parts, parting
 from ..transforms.vmap import vmap
 from .batch_axes import NUMBERS, BatchSize, Place, entries, front_axis, places
 from .transform_tracing import argument_names, options_of
@@ -40,7 +40,9 @@ def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     results = list(places(options["out_axes"], out, "the result", "out_axes"))
     told = [place.axis is not None for place in results if place.number is None]
     _refuse_unmapped(func, flags, [place for place in results if place.number is None])
-    mapped = vmap(func, flags, length, report=interpreter.report, is_told=True, has_axis=told)
+    with parting(Parts.EVERYWHERE if not interpreter.orders else
+                 Parts.NOWHERE if interpreter.branching else Parts.OUTSIDE_LOOPS):
+        mapped = vmap(func, flags, length, report=interpreter.report, is_told=True, has_axis=told)
     values = iter(inline(mapped, (*inputs, *outer)))
     return unflatten(*_with_axes(out, iter(results), values, length))
 

@@ -27,14 +27,24 @@ from .batched_rules import has_rule
 
 TRIPS = 16          # what an axis or a loop of unknown length counts for
 SHARED_WORK = 64    # work that is the same for all lanes of an arm, from which on it is worth parting the lanes
-_parts: ContextVar[bool] = ContextVar("parts", default=True)
+
+
+class Parts(enum.Enum):
+    """Where an arm may have its share of the lanes as a batch; elsewhere the branch is in a loop over lanes."""
+
+    EVERYWHERE = enum.auto()
+    OUTSIDE_LOOPS = enum.auto()
+    NOWHERE = enum.auto()
+
+
+_parts: ContextVar[Parts] = ContextVar("parts", default=Parts.EVERYWHERE)
 
 
 @contextmanager
-def lanes_together() -> Iterator[None]:
-    """Branches that each lane takes for itself go into loops over lanes: where sizes are to be known beforehand, no
-    arm can have its share of the lanes as a batch."""
-    token = _parts.set(False)
+def parting(where: Parts) -> Iterator[None]:
+    """Not in loops where a derivative follows, whose tapes have a slot of one size for each trip.  Nowhere where all
+    sizes are to be known beforehand."""
+    token = _parts.set(where if _parts.get() is not Parts.NOWHERE else Parts.NOWHERE)
     try:
         yield
     finally:
@@ -56,6 +66,8 @@ class Dependence:
         self._named = {v.name: v for v in _all_vars(func) if not v.type.shape and v.type.dtype == "int64"}
         self._reads: dict[Stmt, set[Var]] = {}
         self._kinds: dict[Stmt, Kind] = {}
+        self._in_loops = {s for loop in all_statements(func.body) if isinstance(loop, (For, While))
+                          for block in blocks(loop) for s in all_statements(block)}
         self._visit(func.body.stmts)
 
     def __contains__(self, value: Value) -> bool:
@@ -144,7 +156,7 @@ class Dependence:
                 return Kind.FIXED if has_rule(stmt) else Kind.ANCHOR
             case If():
                 if self.gains(stmt):
-                    return Kind.FIXED if _parts.get() or not self.is_led(stmt) else Kind.ANCHOR
+                    return Kind.FIXED
                 return Kind.ANCHOR if self.is_led(stmt) else Kind.FREE
             case For() | While():
                 return Kind.FIXED if self.gains(stmt) else Kind.ANCHOR
@@ -165,6 +177,8 @@ class Dependence:
                 flags = [a in self for a in stmt.args]
                 return any(flags) and stmt.op.gains_from_batch([a.type for a in stmt.args], flags, **stmt.params)
             case If():
+                if self.is_led(stmt) and not self._may_part(stmt):
+                    return False
                 if any(self.gains(s) for block in blocks(stmt) for s in block.stmts):
                     return True
                 once, each = self._work(stmt)
@@ -180,6 +194,9 @@ class Dependence:
                 return False
             case _:
                 assert_never(stmt)
+
+    def _may_part(self, stmt: If) -> bool:
+        return _parts.get() is Parts.EVERYWHERE or (_parts.get() is Parts.OUTSIDE_LOOPS and stmt not in self._in_loops)
 
     def _work(self, stmt: Stmt) -> tuple[int, int]:
         """About how much is computed once for all lanes, and how much for each."""
