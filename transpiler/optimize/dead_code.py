@@ -66,7 +66,7 @@ def _is_needed(stmt: Stmt, needed: set[object]) -> bool:
 
 
 def _without_unused_targets(stmt: Stmt, needed: set[object]) -> Stmt:
-    """An If or For without the results that nobody reads (a carry of a For only if the body needs it nowhere else), and
+    """An If or a loop without the results that nobody reads (a carry only if no other one needs it), and
     an operation of several results as one that gives only those that are read, where there is such a one."""
     if isinstance(stmt, Let) and len(stmt.targets) > 1:
         used = [t in needed or t.name in needed for t in stmt.targets]
@@ -80,17 +80,33 @@ def _without_unused_targets(stmt: Stmt, needed: set[object]) -> Stmt:
         then, orelse = (Block(b.stmts, tuple(b.results[k] for k in keep)) for b in (stmt.then, stmt.orelse))
         return If(tuple(stmt.targets[k] for k in keep), stmt.pred, then, orelse, stmt.loc)
     if isinstance(stmt, For):
-        keep = []
-        for k, (target, carry) in enumerate(zip(stmt.targets, stmt.carries, strict=True)):
-            others = Block(stmt.body.stmts, tuple(r for j, r in enumerate(stmt.body.results) if j != k))
-            if target in needed or target.name in needed or carry in _needed_inside(others):
-                keep.append(k)
+        keep = _carried(stmt, needed, set())
         if len(keep) == len(stmt.targets):
             return stmt
         body = Block(stmt.body.stmts, tuple(stmt.body.results[k] for k in keep))
         return replace(stmt, targets=tuple(stmt.targets[k] for k in keep), carries=tuple(stmt.carries[k] for k in keep),
                        inits=tuple(stmt.inits[k] for k in keep), body=body)
+    if isinstance(stmt, While):
+        keep = _carried(stmt, needed, reads(stmt.cond))
+        if len(keep) in (0, len(stmt.targets)):
+            return stmt
+        body = Block(stmt.body.stmts, tuple(stmt.body.results[k] for k in keep))
+        return While(tuple(stmt.targets[k] for k in keep), tuple(stmt.carries[k] for k in keep),
+                     tuple(stmt.inits[k] for k in keep), stmt.cond, body, stmt.loc)
     return stmt
+
+
+def _carried(stmt: For | While, needed: set[object], read: set[object]) -> list[int]:
+    """The carries whose last value is needed, that `read` has, or that the body needs for another one of these."""
+    keep = {k for k, (t, c) in enumerate(zip(stmt.targets, stmt.carries, strict=True))
+            if t in needed or t.name in needed or c in read or c.name in read}
+    while True:
+        results = tuple(r for k, r in enumerate(stmt.body.results) if k in keep)
+        inside = _needed_inside(Block(stmt.body.stmts, results))
+        more = {k for k, c in enumerate(stmt.carries) if c in inside or c.name in inside} | keep
+        if more == keep:
+            return sorted(keep)
+        keep = more
 
 
 def _needed_inside(block: Block) -> set[object]:
