@@ -33,7 +33,7 @@ from . import tree
 from .custom_rules import custom_jvp
 from .implicit_calls import solved_call
 from .linear_solvers import bicgstab, cg, gmres
-from .transforms import jacfwd, jvp, vjp
+from .transforms import jacfwd, jit, jvp, vjp
 from .tree_vectors import ravel, unravel
 
 if TYPE_CHECKING:
@@ -86,11 +86,17 @@ def newton(residual: Callable[..., Any], start: Any, *args: Any, tol: float = 1e
     greatest, where that is over 1)."""
     x = start
     for _ in range(max_steps):
-        y = _dense(residual, x, args, residual(x, *args))
+        y = _newton_step(residual)(x, args)
         x = tree.map(lambda a, b: a - b, x, y)
         if _size(y) <= tol * max(1.0, _size(x)):
             break
     return x
+
+
+@functools.lru_cache(maxsize=256)
+def _newton_step(residual: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled once for a residual, where Newton's method is run by Python."""
+    return jit(lambda x, args: _dense(residual, x, args, residual(x, *args)))  # type: ignore[no-any-return]
 
 
 def _iterate(step: Callable[..., Any], tol: float, max_steps: int, start: Any, *args: Any) -> Any:

@@ -70,6 +70,8 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
     transformed = getattr(callee, "__gradsmith_transformed__", None)
     if transformed is not None and not isinstance(callee, type):
         kind, fun, options, named = transformed
+        if hasattr(callee, "rules"):                # they may be given anew
+            it.captures.guard(Access(callee, (("attr", "rules"),)), "is", callee.rules)
         return _call_transformed(it, TransformValue(kind, fun, tuple(options), dict(named)), args, kwargs)
     from .standard_library import call_getter, find_builtin
     builtin = find_builtin(callee)

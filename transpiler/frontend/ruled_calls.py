@@ -133,11 +133,11 @@ class _RuledCall:
         self.name = name if isinstance(name, str) and name.isidentifier() else "inner"
         numbers = _nondiff(value)
         names = argument_names(self.fun, len(args))
-        try:
-            numbers = numbers_of(tuple(names.index(n) if isinstance(n, str) else n for n in numbers), len(args),
-                                 value.kind)
-        except ValueError as problem:
-            raise RuleError(f"nondiff_argnums of {self.name}: {problem}", code="E402", kind=ValueError) from None
+        for number in numbers:
+            if number not in names if isinstance(number, str) else not -len(args) <= number < len(args):
+                raise RuleError(f"nondiff_argnums of `{self.name}` has {number!r}, and the call has the arguments "
+                                f"{', '.join(names)}", code="E402", kind=ValueError)
+        numbers = numbers_of(tuple(names.index(n) if isinstance(n, str) else n for n in numbers), len(args), value.kind)
         self.fixed = tuple(args[k] for k in sorted(set(numbers)))
         self.numbers = numbers
         self.moving = tuple(a for k, a in enumerate(args) if k not in numbers)
@@ -458,6 +458,8 @@ def _name(fun: Any) -> str:
 def _text(got: Any) -> str:
     if isinstance(got, (tuple, list)):
         return f"a {type(got).__name__} of {len(got)}"
+    if isinstance(got, ArrayRef):
+        return f"an array of shape {_shape(got.type)}"
     return "None" if got is None else describe(got)
 
 
