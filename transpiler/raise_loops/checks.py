@@ -59,7 +59,8 @@ class Checks:
     def _is_guarded(self, site: Site, number: int) -> bool:
         """Whether a check needs something read behind that place of the text, or what a trip before has made."""
         seen: set[Value] = set()
-        todo = [*operands(site.stmt), *(pred for pred, _ in site.path)]
+        assert isinstance(site.stmt, Check)
+        todo = [site.stmt.pred, *site.stmt.values, *(pred for pred, _ in site.path)]
         while todo:
             value = todo.pop()
             if value in seen:
@@ -71,14 +72,21 @@ class Checks:
             if inner is None:
                 continue
             stmt = inner.stmt
-            if not isinstance(stmt, (Let, If)) or (isinstance(stmt, Let) and inner.number > number and (
-                    stmt.op.access is not None or stmt.op.takes_places or stmt.op.raises is not None)):
+            if not isinstance(stmt, (Let, If)) or (
+                    isinstance(stmt, Let) and inner.number > number and not self._is_sure(stmt)):
                 return True
             if isinstance(stmt, If):
                 k = stmt.targets.index(value)  # type: ignore[arg-type]
                 todo += [stmt.then.results[k], stmt.orelse.results[k]]
             todo += operands(stmt)
         return False
+
+    def _is_sure(self, let: Let) -> bool:
+        """Whether an operation needs no check before it."""
+        if let.op.access == "load":
+            facts = self.lanes.facts
+            return all(facts.is_inside(axis, dim) for axis, dim in zip(facts.place(let), let.args[0].shape))
+        return let.op.access is None and not let.op.takes_places and let.op.raises is None
 
     def hoist(self, sites: Sequence[Site]) -> None:
         """Checks for all trips: those of the first trip in which one fails."""

@@ -7,8 +7,9 @@
     c = sum(r) {axes=(2,)}
     return c
 
-A sum of such products and other terms becomes the sum of their sums.  The order of the additions is another one, as
-in any reduction; the products are those that were there.
+A sum of such products and other terms becomes the sum of their sums.  In derivatives, products may have to keep zeros
+(`scale`): they do so without notice if the other factor is finite, which the running code looks at.  The order of the
+additions is another one, as in any reduction; the products are those that were there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .. import ops
+from ..ir.build import choose
 from ..ir.nodes import Const, Func, Let, Value, Var
 from ..ir.walk import definitions, rewrite
 
@@ -30,28 +32,35 @@ class _Operand:
 
 
 def contract_sums(func: Func) -> Func:
+    func = _with_whole_sums(func)
     known = {v: s for v, s in definitions(func.body).items() if isinstance(s, Let)}
 
     def change(let: Let) -> Let | Value:
         if let.op is not ops.sum or not let.target.type.is_inexact:
             return let
-        x, axes = _whole_sum(let, known)
-        found = _contracted(x, axes, known)
+        found = _contracted(let.args[0], let.params["axes"], known)
         return let if found is None else found
 
     return rewrite(func, change)
 
 
-def _whole_sum(let: Let, known: Mapping[Var, Let]) -> tuple[Value, tuple[int, ...]]:
-    """What is summed over which axes, where sums are summed again."""
-    x, axes = let.args[0], let.params["axes"]
-    inner = known.get(x) if isinstance(x, Var) else None
-    while inner is not None and inner.op is ops.sum:
-        x, before = inner.args[0], inner.params["axes"]
-        left = [k for k in range(x.rank) if k not in before]
-        axes = tuple(sorted((*before, *(left[k] for k in axes))))
-        inner = known.get(x) if isinstance(x, Var) else None
-    return x, axes
+def _with_whole_sums(func: Func) -> Func:
+    """Sums of sums as sums over all of the axes."""
+    made: dict[Value, Let] = {}
+
+    def change(let: Let) -> Let | Value:
+        if let.op is not ops.sum:
+            return let
+        inner = made.get(let.args[0])
+        if inner is not None:
+            before = inner.params["axes"]
+            left = [k for k in range(inner.args[0].rank) if k not in before]
+            axes = tuple(sorted((*before, *(left[k] for k in let.params["axes"]))))
+            let = Let(let.targets, let.op, inner.args, {"axes": axes}, let.loc)
+        made[let.target] = let
+        return let
+
+    return rewrite(func, change)
 
 
 def _contracted(x: Value, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value | None:
@@ -61,6 +70,10 @@ def _contracted(x: Value, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Va
         return None
     if let.op is ops.multiply:
         return _product(let.args[0], let.args[1], axes, x.rank, known)
+    if let.op is ops.transpose:
+        return _transposed(let, axes, known)
+    if let.op is ops.scale and let.target.type.kind == "f":
+        return _scaled(let, axes, known)
     if let.op is ops.select:
         return _masked(let, axes, known)
     if let.op in (ops.add, ops.subtract):
@@ -71,6 +84,32 @@ def _contracted(x: Value, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Va
         total: Value = let.op(left, right)
         return total
     return None
+
+
+def _transposed(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value | None:
+    order = let.params["axes"]
+    before = tuple(sorted(order[k] for k in axes))
+    part = _contracted(let.args[0], before, known)
+    if part is None:
+        return None
+    left = [k for k in range(len(order)) if k not in before]
+    found: Value = ops.transpose(part, axes=tuple(left.index(order[k]) for k in range(len(order)) if k not in axes))
+    return found
+
+
+def _scaled(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value | None:
+    """The sum of a cotangent times partials, of which 0 * inf is 0: a matrix product if all partials are finite."""
+    x = let.target
+    left, right = (_stripped(_Operand(a, tuple(range(x.rank))), known) for a in let.args)
+    if not _is_product(left, right, axes, x.rank):
+        return None
+    finite = ops.all(ops.isfinite(right.value), axes=tuple(range(right.value.rank)))
+
+    def one_by_one() -> tuple[Value]:
+        whole = [ops.broadcast(o.value, shape=x.shape, axes=o.axes) for o in (left, right)]
+        return (ops.sum(ops.scale(*whole), axes=axes),)
+
+    return choose(finite, lambda: (_multiplied(left, right, axes, x.rank),), one_by_one)[0]
 
 
 def _masked(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value | None:
@@ -92,11 +131,17 @@ def _masked(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value 
 
 def _product(a: Value, b: Value, axes: tuple[int, ...], rank: int, known: Mapping[Var, Let]) -> Value | None:
     left, right = (_stripped(_Operand(x, tuple(range(rank))), known) for x in (a, b))
-    if not (set(axes) <= set(left.axes) and set(axes) <= set(right.axes)):
-        return None
-    if set(left.axes) | set(right.axes) != set(range(rank)) or (set(left.axes) <= set(right.axes) and set(
-            right.axes) <= set(left.axes)):
-        return None                                 # no matrix: a sum that fuses with what surrounds it
+    return _multiplied(left, right, axes, rank) if _is_product(left, right, axes, rank) else None
+
+
+def _is_product(left: _Operand, right: _Operand, axes: tuple[int, ...], rank: int) -> bool:
+    """Whether all axes that are summed are in both, and some others in one only: else it is a sum that fuses with what
+    surrounds it."""
+    one, other = set(left.axes), set(right.axes)
+    return set(axes) <= one & other and one | other == set(range(rank)) and one != other
+
+
+def _multiplied(left: _Operand, right: _Operand, axes: tuple[int, ...], rank: int) -> Value:
     shared = [k for k in left.axes if k in right.axes and k not in axes]
     value = ops.dot_general(left.value, right.value, contract=(_places(left, axes), _places(right, axes)),
                             batch=(_places(left, shared), _places(right, shared)))

@@ -25,7 +25,7 @@ from .findings import Finding, Outcome, Refused, works_on_elements
 from .flat import Flat
 from .hull import trips_of, with_known_bounds
 from .lanes import Lanes
-from .rewriting import reading_before, with_adds, with_part, without_idle_branches
+from .rewriting import reading_before, with_adds, with_part, without_idle_branches, without_kept
 from .versions import versions_of
 from .views import View, fixed_part, part_once, put_back_once, view_of
 
@@ -142,6 +142,8 @@ class _Nests:
 
     def _prepared(self, loop: For, around: tuple[For, ...]) -> tuple[For, dict[int, tuple[View, Value]]]:
         """The loop with what can be said without knowing its trips, and its carries that are parts of arrays."""
+        if not self.keeps:
+            loop = without_kept(loop)
         loop = with_adds(without_idle_branches(loop), self.facts.ints)
         loop = replace(loop, body=live(loop.body))
         self.facts.learn((loop,))

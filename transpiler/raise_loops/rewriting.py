@@ -18,13 +18,26 @@ from .. import ops
 from ..ir.build import building, current, located
 from ..ir.index import Span
 from ..ir.ints import Ints
-from ..ir.nodes import Block, For, If, Let, Stmt, Value, Var
+from ..ir.nodes import Block, Check, For, If, Let, Stmt, Value, Var
 from ..ir.walk import blocks, replacement, same_value, with_blocks, with_operands
 from .facts import Access, Facts, Meeting, axis_items
 from .flat import readers
 from .lane import Items
 from .versions import Versions, versions_of
 from .views import View
+
+
+def without_kept(loop: For) -> For:
+    """With checks that do not say what arrays are to hold should they fail."""
+    def visit(block: Block) -> Block:
+        stmts = []
+        for stmt in block.stmts:
+            if isinstance(stmt, Check):
+                stmt = replace(stmt, kept=())
+            stmts.append(with_blocks(stmt, [visit(b) for b in blocks(stmt)]))
+        return Block(tuple(stmts), block.results)
+
+    return replace(loop, body=visit(loop.body))
 
 
 def without_idle_branches(loop: For) -> For:

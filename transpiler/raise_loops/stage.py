@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ir.nodes import Func
+from ..optimize.dead_code import drop_dead_code
 from .contract import contract_sums
 from .findings import Finding
 from .nests import raised
@@ -16,4 +17,4 @@ def raise_loops(func: Func, tidy: Callable[[Func], Func], findings: list[Finding
     after = raised(func, findings, keeps=keeps)
     if after is func:
         return func
-    return tidy(contract_sums(tidy(after)))
+    return tidy(drop_dead_code(contract_sums(tidy(after))))         # what is dead must not be shared with
