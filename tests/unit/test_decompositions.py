@@ -222,3 +222,17 @@ def test_against_jax():
                 return np.sum(np.abs(u) * s) + np.sum(vt ** 3 * np.sign(vt)) + np.sum(np.abs(q)) + np.sum(r ** 2)
 
             np.testing.assert_allclose(gradsmith.grad(ours)(a), want, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("fun, slope", [
+    (lambda x: np.sum(np.linalg.eigh(x)[1] * np.exp(np.linalg.eigh(x)[0]) @ np.linalg.eigh(x)[1].T),
+     np.exp(1.0) * np.array([[1.0, 0.0], [2.0, 1.0]])),
+    (lambda x: np.sum(np.linalg.eigh(x)[1] * np.exp(np.linalg.eigvalsh(x)) @ np.linalg.eigh(x)[1].T),
+     np.exp(1.0) * np.array([[1.0, 0.0], [2.0, 1.0]])),
+    (lambda x: np.sum(np.linalg.svd(x)[0] * np.linalg.svd(x)[1] ** 3 @ np.linalg.svd(x)[2]), np.full((2, 2), 3.0)),
+], ids=["eigh", "eigvalsh", "svd"])
+def test_a_function_of_equal_decompositions_at_equal_values(fun, slope):
+    """It is smooth in the results of all calls together, not in those of each."""
+    np.testing.assert_allclose(gradsmith.grad(fun)(np.eye(2)), slope, rtol=1e-12, atol=1e-12)
+    forward = [[gradsmith.jvp(fun, (np.eye(2),), (one,))[1] for one in row] for row in np.eye(4).reshape(2, 2, 2, 2)]
+    np.testing.assert_allclose(forward, slope, rtol=1e-12, atol=1e-12)

@@ -24,7 +24,7 @@ from ..report import Forward, Report, part_of
 from .activity import varied_variables
 from .calls import call_jvp
 from .common import name_like
-from .limits import add_jvp_limits, check_apart
+from .limits import add_jvp_limits, check_apart, joined
 from .rules import with_rules, without_given
 
 
@@ -36,7 +36,7 @@ def jvp(func: Func, wrt: Sequence[bool], *, name: str | None = None, report: Rep
     is_whole: nothing comes after the func, since no other one calls it.  `report` is told what has a tangent; places
     of tangents then say that they are.
     """
-    func = with_rules(func, wrt, "push")
+    func = joined(with_rules(func, wrt, "push"))
     forward = ForwardMode(func, varied_variables(func, wrt), report is not None, is_whole)
     if report is not None:
         report.sweeps.append(Forward(func, frozenset(forward.varied)))

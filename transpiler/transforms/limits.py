@@ -30,9 +30,16 @@ from ..ir.index import Span
 from ..ir.nodes import Block, Const, Func, Let, Stmt, Value, Var
 from ..ir.types import BOOL
 from ..ir.walk import all_statements, blocks, bound_inside, inline, operands, reads
-from ..ops.base import Zeros, cotangent_zeros
+from ..ops.base import Op, Zeros, cotangent_zeros
+from ..optimize.common import share_common
 
 Jvp = Callable[[Func, Sequence[bool]], Func]        # `transforms.jvp.jvp`, which calls this module
+
+
+def joined(func: Func) -> Func:
+    """Equal decompositions as one: what is smooth in the results of several need not be in those of each."""
+    count = sum(isinstance(s, Let) and type(s.op).parting is not Op.parting for s in func.body.stmts)
+    return share_common(func) if count > 1 else func
 
 
 def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value | None],

@@ -33,6 +33,7 @@ from .chains import Chains, keep_overwritten
 from .common import name_like
 from .counted import count_trips, counting_pairs
 from .forward_sweep import ForwardSweep
+from .limits import joined
 from .overlap import Places
 from .residuals import Residuals, choose_residuals
 from .reverse_sweep import ReverseSweep, known_zeros
@@ -53,7 +54,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     report: is told what is active and what is saved; places in the reverse sweep then say that they are there.
     """
     is_whole = given is None if is_whole is None else is_whole
-    func = with_rules(func, wrt, "pull")
+    func = joined(with_rules(func, wrt, "pull"))
     if any(isinstance(s, (If, For, While)) for s in func.body.stmts):
         func = hoist_all(func)             # what does not change in a loop is still there in the reverse sweep
     active = active_variables(func, wrt)
