@@ -1,52 +1,41 @@
-"""The documentation as a static site.
+"""The documentation as a static site, by Sphinx with MyST and the theme furo.
 
-    make docs                       the pages of docs/ and the README as HTML in build/site
-    python docs/build.py --pages    write what is generated anew: errors.md, ops.md, the README's example
+    make docs                       the site in build/site, with the gallery's figures
+    python docs/build.py --pages    write what is generated anew: errors.md, ops.md, the README's example,
+                                    and what the programs of other pages print
     python docs/build.py --check    status 1 where one of these is not current, or a link leads nowhere
+    python docs/build.py --small    the site, with the gallery's examples at their small sizes
 
-Pages are Markdown and link to each other by file; in the site they link to HTML.
+Pages are Markdown and link to each other by file, so that they can be read as files, too.  The site asks for nothing
+from other machines.
 """
 
 from __future__ import annotations
 
 import argparse
-import html
+import functools
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
-
-from markdown_it import MarkdownIt
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+GALLERY = ROOT / "examples" / "gallery"
+EXAMPLES = ("neural_ode", "kalman_filter", "gaussian_process", "hamiltonian_monte_carlo", "heat_equation")
+
+# Pages beside docs/, and where they stand in the site.
+BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 SECTIONS = {
-    "": ["README.md"],
-    "Using": ["docs/python_api.md", "docs/command_line.md", "docs/annotate.md", "docs/numerics.md", "docs/ops.md",
-              "docs/stablehlo.md", "docs/tpu.md", "docs/errors.md"],
-    "Working on it": ["docs/architecture.md", "docs/conventions.md", "docs/adding_an_op.md", "docs/adding_a_pass.md",
-                      "docs/glossary.md", "CONTRIBUTING.md", "CHANGELOG.md"],
-    "Decisions": ["docs/design/README.md"],
+    "Using gradsmith": ["quickstart", "coming_from", "differences", "python_api", "interoperation", "command_line",
+                        "annotate", "stablehlo", "tpu", "gallery/index"],
+    "Reference": ["numerics", "ops", "errors", "glossary", "changelog"],
+    "Working on it": ["architecture", "conventions", "adding_an_op", "adding_a_pass", "contributing", "design/README"],
 }
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; }
-body { margin: 0; font: 16px/1.55 system-ui, sans-serif; display: flex; }
-nav { flex: 0 0 15rem; padding: 1.5rem; border-right: 1px solid var(--line);
-      min-height: 100vh; box-sizing: border-box; }
-nav a { display: block; padding: .1rem 0; text-decoration: none; } nav b { display: block; margin-top: 1rem; }
-nav a.here { font-weight: 600; }
-main { flex: 1 1 auto; min-width: 0; max-width: 58rem; padding: 1.5rem 2.5rem 4rem; }
-pre { padding: .8rem 1rem; overflow-x: auto; background: var(--soft); border-radius: 4px; line-height: 1.35; }
-code { font: 13.5px/1.4 ui-monospace, monospace; } p code, li code, td code { background: var(--soft); }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-td, th { border: 1px solid var(--line); padding: .25rem .6rem; text-align: left; vertical-align: top; }
-@media (max-width: 50rem) { body { display: block; } nav { min-height: 0; border: 0; } }
-"""
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -123,8 +112,38 @@ def stablehlo_page() -> str:
 
 
 COVERED = "## What can be written"
+
+
+def blocks(text: str) -> list[str]:
+    """A page's program: its Python blocks, each of which goes on from those before.  Blocks in ```py are not run."""
+    return re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def with_outputs(name: str) -> str:
+    """A page on which ```text after a block of Python is what that prints."""
+    text = (DOCS / name).read_text()
+    mark = "=== end of a block ==="
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / f"{Path(name).stem}.py"
+        program.write_text("\n".join(f"{block}\nprint({mark!r})" for block in blocks(text)))
+        done = subprocess.run([sys.executable, program.name], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the program of docs/{name} fails:\n{done.stderr}")
+    printed = iter(done.stdout.split(f"{mark}\n"))
+
+    def renewed(match: re.Match[str]) -> str:
+        output = next(printed)
+        if bool(output) != bool(match[2]):
+            raise RuntimeError(f"docs/{name}: {'no' if match[2] else 'a'} ```text belongs after\n{match[1]}")
+        return match[1] + (f"\n\n```text\n{output.rstrip()}\n```" if output else "")
+
+    return re.sub(r"(^```python\n.*?^```)(\n\n```text\n.*?^```)?", renewed, text, flags=re.DOTALL | re.MULTILINE)
+
+
+PROGRAMS = ("quickstart.md", "coming_from.md", "differences.md", "interoperation.md")
 GENERATED = {"docs/errors.md": errors_page, "docs/ops.md": ops_page, "README.md": readme,
-             "docs/stablehlo.md": stablehlo_page}
+             "docs/stablehlo.md": stablehlo_page,
+             **{f"docs/{name}": functools.partial(with_outputs, name) for name in PROGRAMS}}
 
 
 def out_of_date() -> list[str]:
@@ -138,17 +157,9 @@ def out_of_date() -> list[str]:
 
 
 def pages() -> dict[str, Path]:
-    """Every page by its path from the root, those of the sections first."""
-    listed = [name for names in SECTIONS.values() for name in names]
-    rest = sorted(str(p.relative_to(ROOT)) for p in DOCS.rglob("*.md"))
-    return {name: ROOT / name for name in dict.fromkeys([*listed, *rest])}
-
-
-def place(name: str) -> str:
-    """Where a page stands in the site."""
-    if name == "README.md":
-        return "index.html"
-    return name.removeprefix("docs/").removesuffix(".md").replace("README", "index") + ".html"
+    """Every page by its path from the root."""
+    found = [*(ROOT / name for name in BESIDE), *sorted(DOCS.rglob("*.md"))]
+    return {str(path.relative_to(ROOT)): path for path in found}
 
 
 def dead_links() -> list[str]:
@@ -157,7 +168,8 @@ def dead_links() -> list[str]:
     for name, path in pages().items():
         text = re.sub(r"```.*?```", "", path.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            if "://" not in target and not target.startswith("#") and not (
+            is_made = target.endswith(".png") and path.parent.name == "gallery"       # a figure, made with the site
+            if not is_made and "://" not in target and not target.startswith("#") and not (
                     path.parent / target.partition("#")[0]).exists():
                 found.append(f"{name}: {target}")
     return found
@@ -167,87 +179,78 @@ def dead_links() -> list[str]:
 # the site
 
 
-def coloured(code: str, language: str, attributes: str) -> str:
-    """Highlighted HTML; plain where the language is none that Pygments knows."""
-    try:
-        lexer = get_lexer_by_name(language)
-    except ClassNotFound:
-        return f"<pre><code>{html.escape(code)}</code></pre>\n"
-    return f"<pre><code>{highlight(code, lexer, HtmlFormatter(nowrap=True))}</code></pre>\n"
+def draw(folder: Path, small: bool = False) -> None:
+    """The gallery's figures, each by its example."""
+    for name in EXAMPLES:
+        print(f"{name}: ", end="", flush=True)
+        subprocess.run([sys.executable, str(GALLERY / f"{name}.py"), "-o", str(folder / f"{name}.png"),
+                        *(["--small"] if small else [])], check=True)
 
 
-def renderer() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"highlight": coloured}).enable("table")
+def assemble(folder: Path) -> Path:
+    """The pages in a tree like the repository's, those beside docs/ among them; the folder for Sphinx."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    source = folder / "docs"
+    shutil.copytree(DOCS, source, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copy(DOCS / "conf.py", source)
+    for name in os.listdir(ROOT):
+        if name not in ("docs", "build") and not name.startswith("."):
+            (folder / name).symlink_to(ROOT / name)
+    for name, place in BESIDE.items():
+        (source / place).write_text(in_site(ROOT / name) + (contents() if place == "index.md" else ""))
+    for path in DOCS.rglob("*.md"):
+        (source / path.relative_to(DOCS)).write_text(in_site(path))
+    with open(source / "design" / "README.md", "a") as file:
+        file.write("\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n")
+    return source
 
 
-def anchors(body: str) -> str:
-    """Headings with ids, as GitHub makes them."""
-    def named(match: re.Match[str]) -> str:
-        text = html.unescape(re.sub(r"<.*?>", "", match[2])).lower()
-        anchor = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
-        return f'<h{match[1]} id="{anchor}">{match[2]}</h{match[1]}>'
-    return re.sub(r"<h([1-6])>(.*?)</h\1>", named, body)
-
-
-def links(body: str, name: str) -> str:
-    """Links to pages lead to their HTML; to files that are no pages, they are left out."""
-    known = pages()
+def in_site(path: Path) -> str:
+    """The text of a page with its links as they are in the site, where the pages beside docs/ are in it."""
+    here = DOCS if path.parent == ROOT else path.parent
 
     def changed(match: re.Match[str]) -> str:
-        target, _, anchor = match[1].partition("#")
+        target, mark, anchor = match[2].partition("#")
         if "://" in target or not target:
             return match[0]
-        there = str((ROOT / name).parent.joinpath(target).resolve().relative_to(ROOT))
-        if there not in known:
-            return "<a>"
-        up = "../" * place(name).count("/")
-        return f'<a href="{up}{place(there)}{"#" + anchor if anchor else ""}">'
-    return re.sub(r'<a href="([^"]*)">', changed, body)
+        there = Path(os.path.normpath(path.parent / target))
+        beside = BESIDE.get(str(there.relative_to(ROOT)))
+        there = DOCS / beside if beside else there
+        return f"{match[1]}({os.path.relpath(there, here)}{mark}{anchor})"
+
+    parts = re.split(r"(^```.*?^```)", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return "".join(part if part.startswith("```") else re.sub(r"(\])\(([^)\s]+)\)", changed, part) for part in parts)
 
 
-def title_of(path: Path) -> str:
-    first = next((line for line in path.read_text().splitlines() if line.startswith("# ")), f"# {path.stem}")
-    return first[2:].replace("`", "")
-
-
-def navigation(name: str) -> str:
-    up = "../" * place(name).count("/")
+def contents() -> str:
+    """The site's sections, for its sidebar; pages that no section lists are at the end of the first."""
+    listed = {name for names in SECTIONS.values() for name in names}
+    rest = sorted({path.stem for path in DOCS.glob("*.md")} - listed)
     lines = []
-    for section, names in SECTIONS.items():
-        if section == "Decisions":
-            names = [*names, *[n for n in pages() if n.startswith("docs/design/") and n not in names]]
-        lines += [f"<b>{section}</b>"] if section else []
-        for other in names:
-            here = ' class="here"' if other == name else ""
-            lines.append(f'<a href="{up}{place(other)}"{here}>{html.escape(title_of(ROOT / other))}</a>')
+    for k, (title, names) in enumerate(SECTIONS.items()):
+        names = names if k else [*names, *rest]
+        lines += ["", "```{toctree}", ":hidden:", f":caption: {title}", "", *names, "```", ""]
     return "\n".join(lines)
 
 
-def build(out: Path) -> int:
-    """Write the site; the number of its pages."""
+def build(out: Path, figures: Callable[[Path], None]) -> int:
+    """Write the site; status 1 for any warning of Sphinx's, such as a link that leads nowhere.  figures: makes those
+    of the gallery in a folder."""
+    from sphinx.cmd.build import build_main
     if out.exists():
         shutil.rmtree(out)
-    markdown = renderer()
-    colours = HtmlFormatter(style="default").get_style_defs("pre")
-    dark = HtmlFormatter(style="github-dark").get_style_defs("pre")
-    for name, path in pages().items():
-        body = links(anchors(markdown.render(path.read_text())), name)
-        target = out / place(name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        up = "../" * place(name).count("/")
-        target.write_text(
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f'<title>{html.escape(title_of(path))}</title><link rel="stylesheet" href="{up}style.css"></head>\n'
-            f"<body><nav>{navigation(name)}</nav>\n<main>{body}</main></body></html>\n")
-    (out / "style.css").write_text(f"{colours}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n{STYLE}")
-    return len(pages())
+    source = assemble(out.parent / f"{out.name}-pages")
+    figures(source / "gallery")
+    return build_main(["-q", "-W", "--keep-going", "-b", "html", "-d", str(out.parent / f"{out.name}-doctrees"),
+                       str(source), str(out)])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", action="store_true", help="write what is generated and stop")
     parser.add_argument("--check", action="store_true", help="check generated pages and links and stop")
+    parser.add_argument("--small", action="store_true", help="run the gallery's examples at their small sizes")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="folder of the site")
     options = parser.parse_args()
     if options.pages:
@@ -257,11 +260,12 @@ def main() -> int:
     problems = [f"{name} is not current: python docs/build.py --pages" for name in out_of_date()]
     problems += [f"link to nowhere in {link}" for link in dead_links()]
     print("\n".join(problems), end="\n" if problems else "", file=sys.stderr)
+    status = 0
     if not options.check:
-        count = build(options.out)
+        status = build(options.out.resolve(), lambda folder: draw(folder, options.small))
         here = Path.cwd()
-        print(f"{count} pages in {options.out.relative_to(here) if options.out.is_relative_to(here) else options.out}")
-    return 1 if problems else 0
+        print(f"the site is in {options.out.relative_to(here) if options.out.is_relative_to(here) else options.out}")
+    return 1 if problems or status else 0
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         vjp,
         vmap,
     )
+    from .transpiler.errors import TranspileError
 
 __version__ = "0.1.0"
 
@@ -41,7 +42,7 @@ _HOMES = {
     **dict.fromkeys(("sparse_hessian", "sparse_jacobian"), "sparse.functions"),
     "Array": "array", "DeviceArray": "device_array", "explain_cache": "cache", "check": "checking",
     "checkpoint": "checkpoint", "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
-    "sharded": "xla.sharded",
+    "sharded": "xla.sharded", "TranspileError": "transpiler.errors",
     "custom_jvp": "custom_rules", "custom_vjp": "custom_rules",
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
@@ -50,10 +51,10 @@ _HOMES = {
                     "transpiler.signature"),
 }
 _SUBMODULES = ("checking", "implicit", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util", "xla")
-__all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "block_until_ready", "check", "checkpoint", "custom_jvp",
-           "custom_vjp", "device_get", "device_put", "devices", "explain_cache", "functional", "grad", "hessian",
-           "hvp", "implicit", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random",
-           "sharded", "sparse_hessian", "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util",
+__all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "TranspileError", "block_until_ready", "check", "checkpoint",
+           "custom_jvp", "custom_vjp", "device_get", "device_put", "devices", "explain_cache", "functional", "grad",
+           "hessian", "hvp", "implicit", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy",
+           "random", "sharded", "sparse_hessian", "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util",
            "value_and_grad", "vjp", "vmap", "xla"]
 
 

@@ -33,33 +33,58 @@ def test_links_lead_somewhere(build):
 
 
 class Links(HTMLParser):
-    """What a page links to, and its anchors."""
+    """What a page links to and asks for, and its anchors."""
 
     def __init__(self, text):
         super().__init__()
-        self.targets, self.anchors = [], set()
+        self.targets, self.resources, self.anchors = [], [], set()
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
         if tag == "a" and attributes.get("href"):
             self.targets.append(attributes["href"])
+        if tag == "link" and attributes.get("href"):
+            self.resources.append(attributes["href"])
+        if attributes.get("src"):
+            self.resources.append(attributes["src"])
         if attributes.get("id"):
             self.anchors.add(attributes["id"])
 
 
 def test_the_site(build, tmp_path):
-    count = build.build(tmp_path / "site")
+    """Sphinx has nothing to complain of, links lead to pages and anchors, and nothing comes from other machines."""
+    pytest.importorskip("sphinx")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+
+    def figures(folder):
+        for name in build.EXAMPLES:
+            pyplot.figure(figsize=(0.5, 0.5)).savefig(folder / f"{name}.png")
+            pyplot.close()
+
+    assert build.build(tmp_path / "site", figures) == 0
     made = {path: Links(path.read_text()) for path in (tmp_path / "site").rglob("*.html")}
-    assert len(made) == count
+    names = {str(path.relative_to(tmp_path / "site")) for path in made}
+    assert {"index.html", "quickstart.html", "gallery/kalman_filter.html", "design/README.html"} <= names
     for path, links in made.items():
         for target in links.targets:
-            if "://" in target:
+            if "://" in target or target.startswith("mailto:"):
                 continue
             file, _, anchor = target.partition("#")
             there = (path.parent / file).resolve() if file else path
-            assert there in made, f"{path.name} links to {target}"
-            assert not anchor or anchor in made[there].anchors, f"{path.name} links to {target}"
+            assert there.exists(), f"{path.name} links to {target}"
+            assert not anchor or anchor in made[there].anchors or anchor == "_", f"{path.name} links to {target}"
+        for resource in set(links.resources) - {"#"}:
+            assert "://" not in resource and not resource.startswith("//"), f"{path.name} asks for {resource}"
+            assert (path.parent / resource.partition("?")[0]).resolve().exists(), f"{path.name} asks for {resource}"
+
+
+def test_the_gallery_is_whole(build):
+    examples = {path.stem for path in build.GALLERY.glob("*.py")} - {"figures"}
+    assert examples == set(build.EXAMPLES)
+    for name in examples:
+        page = (build.DOCS / "gallery" / f"{name}.md").read_text()
+        assert f"({name}.png)" in page and f"examples/gallery/{name}.py" in page
 
 
 def test_pages_name_no_machine(build):
