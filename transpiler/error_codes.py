@@ -289,12 +289,18 @@ The gradient of a real function of a complex argument needs a convention: ask fo
 split the argument into its real and imaginary parts.
 """)
 _code("E410", "A custom rule returns something else", TypeError, """
-Custom rules are planned, and no function takes one yet. A custom reverse rule will return one cotangent for each
-argument, a custom forward rule a pair of value and tangent.
+Of `f.defvjp(fwd, bwd)`, `fwd` returns a pair: what `f` returns, and residuals; `bwd` a tuple with the cotangent of each
+argument that is not in `nondiff_argnums`, None for zero. The rule of `f.defjvp` returns a pair: what `f` returns, and its
+tangent. Cotangents have the structure, shapes and dtypes of the arguments, tangents those of the result; Python's numbers
+fit any dtype.
+
+The same code is for a mode that does not follow from the rule that was given, since that is not linear: a `bwd` that
+clips its cotangent has no forward mode. Give the function both rules.
 """)
 _code("E411", "A custom rule is missing", AttributeError, """
-Custom rules are planned, and no function takes one yet. It will be the error for a function that is marked as having
-its own rule and is differentiated before it was given.
+A function of `custom_vjp` or `custom_jvp` was differentiated before it got its rule: call `f.defvjp(fwd, bwd)` or
+`f.defjvp(rule)`. It is also the error for a definition that is not understood: rules that are missing, and options
+that do not exist here (`symbolic_zeros`: rules always get zeros as numbers and arrays).
 """)
 _code("E412", "A static argument that cannot be hashed", TypeError, """
 Static arguments are part of the key under which compiled code is kept, so they must be hashable: a tuple, not a list.
