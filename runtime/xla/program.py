@@ -64,7 +64,12 @@ class OneDevice:
     is_spread = False
 
     def __init__(self, target: Target) -> None:
-        self.target, self.device, self.place = target, target.device, place_of(target.device)
+        self.target, self.device = target, target.device
+
+    @cached_property
+    def place(self) -> Any:
+        """jax's device, which need not be there to write modules for it."""
+        return place_of(self.device)
 
     def devices(self) -> Sequence[Any]:
         return (self.place,)

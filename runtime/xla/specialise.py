@@ -37,6 +37,7 @@ from ..transpiler.ir.nodes import Func, Var
 from ..transpiler.raise_loops.findings import Finding
 from ..transpiler.stack import deep_stack
 from ..transpiler.transforms.batch_dependence import Parts, parting
+from .ahead import CompiledForTpu, compile_for_tpu
 from .program import DeviceProgram, Place
 
 
@@ -66,6 +67,10 @@ class DeviceSpecialisation:
     def source(self) -> str:
         """The module's text."""
         return self.program.text
+
+    def compile_for_tpu(self, topology: str = "v5e:2x2") -> CompiledForTpu:
+        """Compile ahead of time for one chip; no TPU is needed."""
+        return compile_for_tpu(self.source, topology)
 
     @property
     def func(self) -> Program:

@@ -401,9 +401,36 @@ def test_no_tpu_here():
     from gradsmith.xla.bindings import has_tpu
     if has_tpu():
         pytest.skip("there is one")
+    there = jit(np_cos, target="tpu")
     with pytest.raises(RuntimeError, match="no TPU here") as found:
-        jit(np_cos, target="tpu")(np.ones(3, np.float32))
+        there(np.ones(3, np.float32))
     assert "compile_for_tpu" in str(found.value)
+    assert "stablehlo.cosine" in there.source(np.ones(3, np.float32))
+    with pytest.raises(NotImplementedError, match="a TPU has no float64, and x is f64") as found:
+        there(np.ones(3))
+    assert 'cast="f32"' in str(found.value)
+    assert "tensor<3xf32>" in jit(np_cos, target="tpu", cast="f32").source(np.ones(3))
+
+
+def test_loops_over_elements_are_warned_of_for_a_tpu(caplog):
+    pytest.importorskip("libtpu")
+
+    def recurrence(x):
+        s = np.float32(0.0)
+        for i in range(len(x)):
+            s = s * s + x[i]
+        return s
+
+    jit(recurrence, target="tpu").source(np.ones(3, np.float32))
+    assert any("loop kept" in r.getMessage() and r.levelname == "WARNING" for r in caplog.records)
+
+
+def test_compiling_for_a_tpu_that_is_not_here():
+    pytest.importorskip("libtpu")
+    script = ("import numpy as np\nfrom gradsmith import jit\n"
+              "f = jit(lambda x: np.cos(x), target='tpu', source='lambda x: np.cos(x)')\n"
+              "assert f.lower(np.ones(64, np.float32)).compile_for_tpu('v5e:2x2').memory['argument'] > 0")
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_a_missing_jaxlib_says_what_to_install():
