@@ -6,6 +6,8 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..ops.base import RuleError
 from ..ops.spelling import as_value, ufunc_dtypes
 from . import written_functions
@@ -32,6 +34,8 @@ def class_of(x: Any) -> tuple[str, str]:
 def refuse_compiled(callee: Any) -> None:
     """RuleError for what belongs to Numba and has no Python function that says what it means."""
     found = REFUSED.get(class_of(callee))
+    if callee is np.vectorize:
+        found = REFUSED["numpy", "vectorize"]
     if found is not None:
         raise RuleError(f"{found[0]} is not supported", code="E202", kind=NotImplementedError, help=found[1])
     own = callee if isinstance(callee, (type, types.FunctionType)) else type(callee)

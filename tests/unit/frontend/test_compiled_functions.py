@@ -155,6 +155,7 @@ def in_python(x):
     (lambda x: np.sum(difference(x)), "a numba.stencil is not supported", "shifted slices"),
     (lambda x: np.sum(np.vectorize(math.sin)(x)), "np.vectorize, whose dtype follows from the first element",
      "numba.vectorize"),
+    (lambda x: np.sum(np.vectorize(lambda a: a * x[0])(x)), "np.vectorize, whose dtype", "gradsmith.vmap"),
     (lambda x: np.sum(x) * numba.get_num_threads(), "numba's `get_num_threads` is not supported", "pass in"),
     (in_python, "is not supported", "pass in"),
     (lambda x: ramp(x, 1.0, out=x), "out= of a numba.vectorize function", "assign"),
