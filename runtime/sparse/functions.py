@@ -88,13 +88,15 @@ class Plan:
     """What is computed for some sizes (and data).
 
     spec, shapes, values: what the pattern follows from.  template: the result's containers, with numbers of arrays.
-    blocks: [result][argument]; nothing: those of a result that is known while transpiling.
+    prints: whether the function does.  blocks: [result][argument]; nothing: those of a result that is known while
+    transpiling.
     """
 
     spec: Specialisation
     shapes: tuple[tuple[int, ...], ...]
     values: dict[int, Any]
     template: Any
+    prints: bool
     compression: Compression
     tangents: Reading
     cotangents: Reading
@@ -121,6 +123,7 @@ class Derivatives(NamedTuple):
     marks: Function
     columns: Function
     rows: Function
+    besides: Function
 
 
 class SparseDerivative:
@@ -184,9 +187,9 @@ class SparseDerivative:
         if numbers not in self._of_argnums:
             fun = self._differentiated(numbers)
             made = [Function(kind, fun, (numbers,), {"has_aux": self._has_aux, "said": self._kind})
-                    for kind in ("sparsity", "compressed_columns", "compressed_rows")]
+                    for kind in ("sparsity", "compressed_columns", "compressed_rows", "besides")]
             for one in made:
-                one.parameters = []                                      # they take more than `fun` does
+                one.parameters = []                                      # most take more than `fun` does
             self._of_argnums[numbers] = Derivatives(*made)
         return self._of_argnums[numbers]
 
@@ -220,7 +223,7 @@ class SparseDerivative:
               structures: list[Structure], wanted: Sequence[Any]) -> Plan:
         marks, ins = self._derivatives(call.numbers).marks, [np.shape(x) for x in wanted]
         columns = sum(map(_size, ins))
-        found, template, dtypes = marks(*call.args, in_parts(np.zeros(columns, np.int64), ins))
+        found, template, dtypes, prints = marks(*call.args, in_parts(np.zeros(columns, np.int64), ins))
         outs = [np.shape(x) for x in found]
         rows = sum(map(_size, outs))
         pattern = self._given
@@ -232,7 +235,7 @@ class SparseDerivative:
         last = self._plans[0].compression if self._plans else None
         made = self._compressed(pattern, any(np.dtype(d).kind == "c" for d in dtypes), last)
         mine, others = np.flatnonzero(made.by_tangent), np.flatnonzero(~made.by_tangent)
-        return Plan(spec, shapes, values, template, made,
+        return Plan(spec, shapes, values, template, prints, made,
                     Reading(in_parts(made.column_colours, ins), made.tangents, rows, mine,
                             made.colours[mine] * rows + made.places[mine]),
                     Reading(in_parts(made.row_colours, outs), made.cotangents, columns, others,
@@ -250,16 +253,13 @@ class SparseDerivative:
 
     def _data(self, plan: Plan, call: Call) -> tuple[Any, Any]:
         """The entries in the order of the pattern, and aux."""
-        derivatives, aux = self._derivatives(call.numbers), None
+        derivatives = self._derivatives(call.numbers)
         dtypes = [block.dtype for row in plan.blocks for block in row]
         data = np.empty(plan.compression.pattern.count, np.result_type(*dtypes) if dtypes else np.float64)
         for compute, reading in ((derivatives.columns, plan.tangents), (derivatives.rows, plan.cotangents)):
             for which in _in_chunks(reading.count, self._chunk):
-                products, aux = compute(*call.args, reading.colours, which)
-                reading.fill(data, products, which)
-        if self._has_aux and not plan.tangents.count and not plan.cotangents.count:
-            _, aux = derivatives.columns(*call.args, plan.tangents.colours, np.arange(1))
-        return data, aux
+                reading.fill(data, compute(*call.args, reading.colours, which), which)
+        return data, derivatives.besides(*call.args) if self._has_aux or plan.prints else None
 
     def _assembled(self, plan: Plan, call: Call, matrix: Callable[[Block], Any]) -> Any:
         """The result's containers, with matrices in the arguments' containers in the place of each array."""

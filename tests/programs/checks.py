@@ -25,6 +25,7 @@ from gradsmith.transpiler.ir.nodes import Func
 from gradsmith.transpiler.ir.types import Type
 from gradsmith.transpiler.ir.verify import verify
 from gradsmith.transpiler.transforms.jvp import jvp
+from gradsmith.transpiler.transforms.marking import marking
 from gradsmith.transpiler.transforms.vjp import vjp
 from gradsmith.transpiler.transforms.vmap import vmap
 
@@ -311,6 +312,28 @@ class Check:
                 found[p] = found.get(p, 0.0) + t
         return [found[k] for k in range(len(one.func.results))]
 
+    def dependences(self, args: Sequence[Any], kind: str, run: Callable[..., Any] = evaluate) -> None:
+        """Marks tell all that a result (of the reverse mode, if kind is "v") depends on: what moves it has its bit."""
+        one = self.at(args)
+        func = self.derivative(one, kind) if kind else one.func
+        flags, along = one.moving(self.program.tangents())
+        flags = flags + [False] * (len(func.params) - len(flags))
+        inner = one.values(args)
+        inner = [*inner, *(self.cotangents(evaluate(one.func, *inner)[:len(func.params) - len(inner)]) if kind else [])]
+        ends = np.cumsum([0, *map(np.size, along)])
+        numbers = [np.arange(a, b).reshape(np.shape(t)) for a, b, t in zip(ends, ends[1:], along)]
+        marked = marking(func, flags)
+        verify(marked)
+        marks = run(marked, *inner, *[(1 << n % 64)[()] for n in numbers])
+        count = len(func.results)
+        for k in range(ends[-1]):
+            units = [(n == k).astype(float)[()] for n in numbers]
+            moved = evaluate(self.derivative(one, "j" + kind), *inner, *units)[count:]
+            for mark, slope in zip(marks, moved, strict=True):
+                if np.any((slope != 0) & (mark >> k % 64 & 1 == 0)):
+                    raise Disagreement(f"input {k} moves a result by {slope}, which is marked {mark}")
+        self.outcome.done.add("marks")
+
     # --- batches and text ------------------------------------------------------------------------------------------
 
     def batched(self, lanes: Sequence[Sequence[Any]], kind: str, run: Callable[..., Any] = evaluate) -> None:
@@ -388,6 +411,8 @@ def _compared(one: Check, thorough: int) -> Outcome:
     if one.oracle.value(args)[1] is None:
         if thorough % 6 == 1:
             one.second_order(args, ("jv", "vv", "vj")[thorough // 6 % 3], run)
+        if thorough % 6 == 3 and one.outcome.points:
+            one.dependences(args, ("", "v")[thorough // 6 % 2], run)
         if thorough % 6 == 2:
             others = [replace(program, seed=program.seed + lane) for lane in range(LANES)]
             one.batched([p.arguments(TRIPS[(thorough + lane) % 4]) for lane, p in enumerate(others)],

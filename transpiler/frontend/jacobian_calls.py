@@ -7,6 +7,7 @@ vectors, each of which writes its part of the Jacobian, so that no more of what 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ import numpy as np
 from .. import ops
 from ..errors import RuleError
 from ..ir.build import const, for_loop, int_const, size_value
-from ..ir.dims import floordiv, product, symbol
+from ..ir.dims import floordiv, product, symbol, symbols_of
 from ..ir.index import Span
 from ..ir.nodes import Func, Value
 from ..ir.types import Type
-from ..ir.walk import inline, map_results
+from ..ir.walk import all_statements, inline, map_results, prints, without_prints
 from ..ops.spelling import describe
 from ..report import Report
 from ..transforms.jvp import jvp
@@ -62,6 +63,9 @@ def _jacobian(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     interpreter.at(loc)
     out, aux = (scalar_pair(traced.out) if options["has_aux"] else (traced.out, None))
     count = leaf_count(out)
+    values: Sequence[Value] | None = None
+    if prints(traced.func.body):                     # once, and not for each part of the derivative
+        values, traced = inline(traced.func, traced.inputs), silent(traced)
     forward = kind == "jacfwd" or (kind == "jacobian" and _forward_is_less(interpreter, traced, count))
     require_kinds(traced, count, options["holomorphic"], forward, said)
     rows = (_columns if forward else _rows)(traced, count, chunk, interpreter.report)     # [result][wanted input]
@@ -76,8 +80,13 @@ def _jacobian(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     jacobian = with_parts(out, list(map(with_structure, rows)), of_number)
     if aux is None:
         return jacobian
-    values = inline(traced.func, traced.inputs)
+    values = inline(traced.func, traced.inputs) if values is None else values
     return jacobian, unflatten(aux, list(values[count:]))
+
+
+def silent(traced: Traced) -> Traced:
+    """The same without what it prints."""
+    return replace(traced, func=replace(traced.func, body=without_prints(traced.func.body)))
 
 
 def chunk_of(chunk: Any, kind: str) -> int | None:
@@ -95,7 +104,7 @@ def chunk_of(chunk: Any, kind: str) -> int | None:
 def _forward_is_less(interpreter: Any, traced: Traced, count: int) -> bool:
     """Whether forward mode takes no more unit vectors than reverse mode; sizes that decide it become a guard."""
     before = sum(product(x.shape) for x in traced.wanted_inputs())
-    after = sum(product(r.type.shape) for r in traced.func.results[:count])
+    after = sum(product(r.type.shape) for r in results_here(traced)[:count])
     return interpreter.assumptions.is_negative(after - before) is False
 
 
@@ -117,6 +126,14 @@ def require_kinds(traced: Traced, count: int, holomorphic: bool, forward: bool, 
     elif not forward and any(t.kind == "c" for t in results):
         raise RuleError(f"{kind} of a function with a complex result", code="E404", kind=TypeError,
                         help="say holomorphic=True if the function is, or take the real part or the absolute value")
+
+
+def results_here(traced: Traced) -> tuple[Value, ...]:
+    """Values of the types of the func's results, whose sizes are known in the surrounding code: where the func itself
+    finds out a size, the results computed there."""
+    own = {t.name for stmt in all_statements(traced.func.body) for t in stmt.targets}
+    sizes = {name for r in traced.func.results for d in r.type.shape for name in symbols_of(d)}
+    return traced.func.results if own.isdisjoint(sizes) else inline(traced.func, traced.inputs)
 
 
 def with_parts(out: Structure, parts: list[Any], of_number: Callable[[], Any]) -> Any:
@@ -211,7 +228,7 @@ def _parts(derived: Func, inputs: Sequence[Value], count: int, chunk: int | None
 
 def _columns(traced: Traced, count: int, chunk: int | None, report: Report | None) -> list[list[Value]]:
     """Forward: one batch of jvp over the unit tangents of each wanted input."""
-    results = traced.func.results
+    results = results_here(traced)
     inexact = [k for k, r in enumerate(results) if r.type.is_inexact and k < count]
     table: list[list[Value]] = [[] for _ in range(count)]
     for k, (x, wanted) in enumerate(zip(traced.inputs, traced.wanted, strict=True)):
@@ -241,7 +258,7 @@ def _pushed(traced: Traced, k: int, count: int, chunk: int | None, report: Repor
 
 def _rows(traced: Traced, count: int, chunk: int | None, report: Report | None) -> list[list[Value]]:
     """Reverse: one batch of vjp over the unit cotangents of each result."""
-    results = traced.func.results
+    results = results_here(traced)
     pulled, fixed = _parts(vjp(traced.func, traced.wanted, report=report), traced.inputs, len(results), chunk)
     wanted = traced.wanted_inputs()
     table: list[list[Value]] = []

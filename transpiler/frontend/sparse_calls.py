@@ -3,6 +3,7 @@
     sparsity(f, argnums)(*args, marks)                      which marks each element of the result has
     compressed_columns(f, argnums)(*args, colours, which)   tangents: arguments' elements of one colour move together
     compressed_rows(f, argnums)(*args, colours, which)      cotangents: of elements of the result of one colour
+    besides(f, argnums)(*args)                              aux; it prints what f prints, which the others do not
 
 `marks` and `colours` are tuples of int64 arrays, one of its shape for each array of the arguments (of the result for
 rows); `which` is an array of colours, whose axis comes first in what is given back: a tuple with an array for each of
@@ -18,13 +19,13 @@ from ..errors import RuleError
 from ..ir.build import const
 from ..ir.nodes import Value
 from ..ir.types import Type
-from ..ir.walk import inline
+from ..ir.walk import inline, prints
 from ..transforms.jvp import jvp
 from ..transforms.marking import marking
 from ..transforms.vjp import vjp
 from ..transforms.vmap import vmap
 from .derivative_calls import matched, scalar_pair
-from .jacobian_calls import require_kinds, with_parts
+from .jacobian_calls import require_kinds, results_here, silent, with_parts
 from .transform_tracing import Traced, chosen, options_of, trace_call
 from .trees import Structure, leaf_count, unflatten
 from .values import ArrayRef, TransformValue
@@ -35,7 +36,7 @@ OPTIONS = {"argnums": 0, "has_aux": False, "said": "sparse_jacobian"}
 def _traced(interpreter: Any, value: TransformValue, args: Any, given: int, loc: Any) -> tuple[
         Traced, Structure, Structure | None]:
     """The function at its arguments, which all but the last `given` of `args` are; the result's structure, and that of
-    aux."""
+    aux.  It does not print if there are any given."""
     options = options_of(value, ("argnums",), OPTIONS)
     own = args[:len(args) - given]
     numbers = chosen(interpreter, value.fun, own, {}, options["argnums"], options["said"])
@@ -43,19 +44,20 @@ def _traced(interpreter: Any, value: TransformValue, args: Any, given: int, loc:
     interpreter.at(loc)
     out, aux = scalar_pair(traced.out) if options["has_aux"] else (traced.out, None)
     require_kinds(traced, leaf_count(out), False, True, options["said"])
-    return traced, out, aux
+    return silent(traced) if given else traced, out, aux
 
 
 def sparsity_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
     """(marks of each array of the result; what the result is, with the number of an array in each place, -1 for a
-    number that is known while transpiling; the dtypes of the arrays)."""
-    traced, out, _ = _traced(interpreter, value, args, 1, loc)
+    number that is known while transpiling; the dtypes of the arrays; whether the function prints)."""
+    loud, out, _ = _traced(interpreter, value, (*args[:-1],), 0, loc)
+    traced = silent(loud)
     given = [_fitted(interpreter, m, x) for m, x in zip(args[-1], traced.wanted_inputs(), strict=True)]
     found = list(inline(marking(traced.func, traced.wanted), (*traced.inputs, *given)))
-    results = traced.func.results[:leaf_count(out)]
+    results = results_here(traced)[:leaf_count(out)]
     marks = [found.pop(0) if r.type.is_inexact else const(0, Type("int64", r.type.shape)) for r in results]
     dtypes = tuple(r.dtype if r.type.is_inexact else "float64" for r in results)
-    return tuple(marks), with_parts(out, list(range(len(results))), lambda: -1), dtypes
+    return tuple(marks), with_parts(out, list(range(len(results))), lambda: -1), dtypes, prints(loud.func.body)
 
 
 def _fitted(interpreter: Any, given: Any, like: Value) -> Value:
@@ -64,7 +66,7 @@ def _fitted(interpreter: Any, given: Any, like: Value) -> Value:
 
 
 def compressed_columns_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
-    traced, out, aux = _traced(interpreter, value, args, 2, loc)
+    traced, out, _ = _traced(interpreter, value, args, 2, loc)
     wanted = traced.wanted_inputs()
     which = _array(args[-1])
     seeds = [_seeds(_fitted(interpreter, c, x), which, x) for c, x in zip(args[-2], wanted, strict=True)]
@@ -73,13 +75,19 @@ def compressed_columns_call(interpreter: Any, value: TransformValue, args: Any, 
     values = list(inline(mapped, (*traced.inputs, *seeds)))[len(traced.func.results):]
     count = leaf_count(out)
     moved = tuple(values.pop(0) if r.type.is_inexact else const(0, Type("float64", (which.shape[0], *r.type.shape)))
-                  for r in traced.func.results[:count])
-    return moved, _aux(traced, count, aux)
+                  for r in results_here(traced)[:count])
+    return moved
+
+
+def besides_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
+    traced, out, aux = _traced(interpreter, value, args, 0, loc)
+    values = inline(traced.func, traced.inputs)
+    return None if aux is None else unflatten(aux, list(values[leaf_count(out):]))
 
 
 def compressed_rows_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
-    traced, out, aux = _traced(interpreter, value, args, 2, loc)
-    results, count = traced.func.results, leaf_count(out)
+    traced, out, _ = _traced(interpreter, value, args, 2, loc)
+    results, count = results_here(traced), leaf_count(out)
     which, colours = _array(args[-1]), list(args[-2])
     inexact = [k for k, r in enumerate(results) if r.type.is_inexact]
     seeds, flags = [], []
@@ -90,7 +98,7 @@ def compressed_rows_call(interpreter: Any, value: TransformValue, args: Any, kwa
     mapped = vmap(vjp(traced.func, traced.wanted), [*[False] * len(traced.inputs), *flags], which.shape[0],
                   report=interpreter.report)
     bars = list(inline(mapped, (*traced.inputs, *seeds)))[len(results):]
-    return tuple(bars), _aux(traced, count, aux)
+    return tuple(bars)
 
 
 def _array(given: Any) -> Value:
@@ -106,6 +114,3 @@ def _seeds(colours: Value, which: Value, like: Value) -> Value:
     colour = ops.broadcast(which, shape=shape, axes=(0,))
     return ops.convert(ops.equal(own, colour), dtype=like.dtype)
 
-
-def _aux(traced: Traced, count: int, aux: Structure | None) -> Any:
-    return None if aux is None else unflatten(aux, list(inline(traced.func, traced.inputs)[count:]))

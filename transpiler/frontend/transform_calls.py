@@ -22,7 +22,7 @@ from .derivative_calls import (
 from .functional_calls import functional_call
 from .jacobian_calls import hessian_call, jacobian_call
 from .ruled_calls import ruled_call
-from .sparse_calls import compressed_columns_call, compressed_rows_call, sparsity_call
+from .sparse_calls import besides_call, compressed_columns_call, compressed_rows_call, sparsity_call
 from .values import TransformValue
 
 IMMEDIATE = frozenset({"vjp", "jvp", "linearize", "hvp", "value_and_vjp"})      # given the function's arguments at once
@@ -71,5 +71,6 @@ CALLS: dict[str, Callable[..., Any]] = {
     "value_and_vjp": value_and_vjp_call, "pullback": pullback_call, "pushforward": pushforward_call,
     "vjp_apply": vjp_apply_call, "jvp_apply": jvp_apply_call, "functional": functional_call, "checkpoint": _checkpoint,
     "sparsity": sparsity_call, "compressed_columns": compressed_columns_call, "compressed_rows": compressed_rows_call,
+    "besides": besides_call,
     "custom_vjp": ruled_call, "custom_jvp": ruled_call,
 }

@@ -350,6 +350,17 @@ def beside(func: Func, other: Func, count: int) -> Func:
     return Func(other.name, other.params, Block((*b.stmts, *other.body.stmts), results))
 
 
+def prints(block: Block) -> bool:
+    """Whether anything in the block prints."""
+    return any(isinstance(s, Check) and s.prints for s in all_statements(block))
+
+
+def without_prints(block: Block) -> Block:
+    """The block for a copy that runs beside another one."""
+    kept = [s for s in block.stmts if not (isinstance(s, Check) and s.prints)]
+    return Block(tuple(with_blocks(s, [without_prints(b) for b in blocks(s)]) for s in kept), block.results)
+
+
 def map_results(func: Func, results: Iterable[Value], names: Sequence[str] = ()) -> Func:
     """The same body with other results."""
     return Func(func.name, func.params, Block(func.body.stmts, tuple(results)), tuple(names))

@@ -24,7 +24,7 @@ from ..ir.build import Names, building, const, current
 from ..ir.library import library
 from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
-from ..ir.walk import blocks, inline, used_names, with_blocks
+from ..ir.walk import inline, used_names, without_prints
 from ..ops.base import mark_type, unsteady_values
 from .activity import dependences, varied_variables
 from .jvp import ForwardMode
@@ -34,7 +34,7 @@ from .rules import given_parts, is_given, push_of, with_rules, without_given
 def marking(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func:
     """Params: those of `func`, then marks for each param in `wrt`.  Results: marks of each result that is real or
     complex.  It prints nothing, as it may run several times for one call of the user's."""
-    func = with_rules(replace(func, body=_silent(func.body)), wrt, "push")
+    func = with_rules(replace(func, body=without_prints(func.body)), wrt, "push")
     forward = _Marking(func, varied_variables(func, wrt))
     with building(Names(used_names(func))) as b, unsteady_values(unsteady_variables(func)):
         extra = []
@@ -46,11 +46,6 @@ def marking(func: Func, wrt: Sequence[bool], *, name: str | None = None) -> Func
         forward.statements(func.body.stmts)
         marks = tuple(forward.tangent(r) for r in func.results if r.type.is_inexact)
     return without_given(Func(name or f"{func.name}_marks", (*func.params, *extra), Block(tuple(b.stmts), marks)))
-
-
-def _silent(block: Block) -> Block:
-    kept = [s for s in block.stmts if not (isinstance(s, Check) and s.prints)]
-    return Block(tuple(with_blocks(s, [_silent(b) for b in blocks(s)]) for s in kept), block.results)
 
 
 class _Marking(ForwardMode):

@@ -216,6 +216,36 @@ def test_beside_jax(name):
         same(jax.tree.map(np.asarray, theirs), jax.tree.map(np.asarray, ours))
 
 
+@pytest.mark.parametrize("transform", [gs.jacfwd, gs.jacrev])
+@pytest.mark.parametrize("chunk", [None, 2])
+def test_results_whose_length_the_function_finds_out(transform, chunk):
+    """The size of the result was not known where the Jacobian was put together."""
+    def positive(x):
+        found = []
+        for v in x:
+            if v > 0:
+                found.append(v * x[0])
+        return np.array(found)
+
+    x = np.array([1.0, -2.0, 3.0, 4.0, -5.0])
+    expected = np.array([[2.0, 0, 0, 0, 0], [3.0, 0, 1.0, 0, 0], [4.0, 0, 0, 1.0, 0]])
+    same(expected, transform(positive, chunk=chunk)(x))
+
+
+def test_derivatives_print_once(capsys):
+    def function(p):
+        print("at", p["a"][0])
+        return (p["a"] ** 2, np.sum(p["b"])), p["a"]
+
+    p = {"a": np.array([1.0, 2.0, 3.0]), "b": 2.0}
+    for transform in (gs.jacfwd, gs.jacrev):
+        for options in ({}, {"has_aux": True}, {"chunk": 2}):
+            transform(function, **options)(p)
+            assert "at 1.0\n" == capsys.readouterr().out
+    gs.hessian(lambda p: np.sum(function(p)[0][0]))(p)
+    assert "at 1.0\n" == capsys.readouterr().out
+
+
 def test_products_with_unit_vectors_only_pick():
     def loss(w, x):
         return np.sum(np.log(1.0 + np.exp(x @ w)))

@@ -132,6 +132,23 @@ def test_captured_values_are_read_anew(monkeypatch):
     np.testing.assert_array_equal(5.0 * np.eye(3)[[1, 1, 0]], found(x).toarray())
 
 
+def test_results_whose_length_the_function_finds_out():
+    def products(x):
+        found = []
+        for v in x:
+            if v > 0:
+                found.append(v * x[0])
+            if len(found) == 3:
+                break
+        return np.array(found)
+
+    found = gs.sparse_jacobian(products)
+    x = np.array([1.0, -2.0, 3.0, 4.0, -5.0, 6.0])
+    np.testing.assert_array_equal(
+        [[2, 0, 0, 0, 0, 0], [3, 0, 1, 0, 0, 0], [4, 0, 0, 1, 0, 0]], found(x).toarray())
+    np.testing.assert_array_equal([[2, -1, 0, 0, 0, 0], [5, 0, 0, 0, -1, 0]], found(-x).toarray())
+
+
 def test_a_matrix_belongs_to_the_caller():
     found = gs.sparse_jacobian(chained)
     x = np.array([0.0, 1.0, 2.0])
@@ -206,6 +223,7 @@ def test_recursion_and_printing(capsys):
     assert 5 == found.sparsity(x, 3).nnz      # all of what a recursive function gives depends on all that it gets
     assert "" == capsys.readouterr().out
     np.testing.assert_allclose([[0.125, 0.0], [0.0, 0.125], [2.0, 0.0]], found(x, 3).toarray())
+    assert "n is 3\n" == capsys.readouterr().out
 
 
 def test_given_sparsity_and_chunks():
