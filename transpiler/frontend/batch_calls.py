@@ -41,7 +41,7 @@ def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     told = [place.axis is not None for place in results if place.number is None]
     _refuse_unmapped(func, flags, [place for place in results if place.number is None])
     with parting(Parts.EVERYWHERE if not interpreter.orders else
-                 Parts.NOWHERE if interpreter.branching else Parts.OUTSIDE_LOOPS):
+                 Parts.NOWHERE if interpreter.branching else Parts.AT_THE_TOP):
         mapped = vmap(func, flags, length, report=interpreter.report, is_told=True, has_axis=told)
     values = iter(inline(mapped, (*inputs, *outer)))
     return unflatten(*_with_axes(out, iter(results), values, length))

@@ -33,7 +33,7 @@ class Parts(enum.Enum):
     """Where an arm may have its share of the lanes as a batch; elsewhere the branch is in a loop over lanes."""
 
     EVERYWHERE = enum.auto()
-    OUTSIDE_LOOPS = enum.auto()
+    AT_THE_TOP = enum.auto()
     NOWHERE = enum.auto()
 
 
@@ -42,8 +42,8 @@ _parts: ContextVar[Parts] = ContextVar("parts", default=Parts.EVERYWHERE)
 
 @contextmanager
 def parting(where: Parts) -> Iterator[None]:
-    """Not in loops where a derivative follows, whose tapes have a slot of one size for each trip.  Nowhere where all
-    sizes are to be known beforehand."""
+    """Not inside of loops and branches where a derivative follows, whose tapes have slots of one size, made beforehand.
+    Nowhere where all sizes are to be known beforehand."""
     token = _parts.set(where if _parts.get() is not Parts.NOWHERE else Parts.NOWHERE)
     try:
         yield
@@ -66,8 +66,7 @@ class Dependence:
         self._named = {v.name: v for v in _all_vars(func) if not v.type.shape and v.type.dtype == "int64"}
         self._reads: dict[Stmt, set[Var]] = {}
         self._kinds: dict[Stmt, Kind] = {}
-        self._in_loops = {s for loop in all_statements(func.body) if isinstance(loop, (For, While))
-                          for block in blocks(loop) for s in all_statements(block)}
+        self._top = set(func.body.stmts)
         self._visit(func.body.stmts)
 
     def __contains__(self, value: Value) -> bool:
@@ -196,7 +195,7 @@ class Dependence:
                 assert_never(stmt)
 
     def _may_part(self, stmt: If) -> bool:
-        return _parts.get() is Parts.EVERYWHERE or (_parts.get() is Parts.OUTSIDE_LOOPS and stmt not in self._in_loops)
+        return _parts.get() is Parts.EVERYWHERE or (_parts.get() is Parts.AT_THE_TOP and stmt in self._top)
 
     def _work(self, stmt: Stmt) -> tuple[int, int]:
         """About how much is computed once for all lanes, and how much for each."""

@@ -145,8 +145,8 @@ class Batching:
         inside = [block.stmts[j] for j in region.members]
         leaving = region.leaving
         if not region.is_whole:
-            for stmt in inside:
-                if any(t in leaving and t not in self.depends for t in stmt.targets):
+            if any(v not in self.depends for v in leaving):
+                for stmt in inside:         # also what only later parts read; dead code goes later
                     once(self, stmt)
             leaving = tuple(v for v in leaving if v in self.depends)
         if leaving or not all(isinstance(s, Let) for s in inside):
