@@ -34,6 +34,15 @@ def test_a_quick_run(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.jax
+def test_modules_beside_those_of_jax(tmp_path):
+    run(tmp_path, "xla", "--json", str(tmp_path / "rows.json"))
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert {"gradient of mlp", "call with 10 elements on the device"} <= {row["measure"] for row in rows}
+    assert all(row["ours"] > 0 for row in rows if row["group"] == "XLA on the CPU")
+
+
+@pytest.mark.slow
+@pytest.mark.jax
 def test_first_calls_in_new_processes(tmp_path):
     text = run(tmp_path, "warm", "--json", "-")
     rows = json.loads(text)["rows"]
