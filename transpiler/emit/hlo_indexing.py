@@ -29,9 +29,13 @@ class Indexing:
     concatenate: Any
     iota: Any
     region: Any
+    slice: Any
 
     def dynamic_slice(self, x: HloValue, starts: Sequence[HloValue], sizes: Sequence[int]) -> HloValue:
-        """The part of x of these sizes that begins at the scalars `starts`."""
+        """The part of x of these sizes that begins at the scalars `starts`; moved into x where it would leave it."""
+        known = [s.number for s in starts if s.number is not None]
+        if len(known) == len(starts) and all(0 <= n <= d - size for n, d, size in zip(known, x.type.shape, sizes)):
+            return self.slice(x, known, [n + size for n, size in zip(known, sizes)], [1] * len(known))
         result = x.type.with_shape(tuple(sizes))
         types = [x.type, *(s.type for s in starts)]
         return self.emit(["stablehlo.dynamic_slice ", x, *(p for s in starts for p in (", ", s)),
@@ -59,24 +63,25 @@ class Indexing:
                           f"{function_type([x.type, places.type], [result])}"], result)
 
     def scatter(self, x: HloValue, v: HloValue, indices: Sequence[HloValue], axes: Sequence[int], how: str,
-                unique: bool = False) -> HloValue:
+                unique: bool = False, ordered: bool = False) -> HloValue:
         """x with v put in.  how: "add" (or another binary op), or "replace", where the last write to a place wins.
-        unique: no place is written twice."""
+        unique: no place is written twice.  ordered: places rise."""
         if 0 in v.type.shape:
             return x
         if how == "replace" and not unique:
             return self._scatter_last(x, v, indices, axes)
-        return self._scatter(x, v, self._stacked(indices), axes, how, unique, indices[0].type.rank)
+        return self._scatter(x, v, self._stacked(indices), axes, how, unique, indices[0].type.rank, ordered)
 
     def _scatter(self, x: HloValue, v: HloValue, places: HloValue, axes: Sequence[int], how: str, unique: bool,
-                 depth: int) -> HloValue:
+                 depth: int, ordered: bool = False) -> HloValue:
         rest = x.type.rank - len(axes)
         numbers = _attributes(update_window_dims=range(depth, depth + rest), inserted_window_dims=sorted(axes),
                               scatter_dims_to_operand_dims=axes)
         merge = (lambda old, new: new) if how == "replace" else lambda old, new: self.op(how, old, new)
         types = [x.type, places.type, v.type]
+        sorted_, where = str(ordered).lower(), f"#stablehlo.scatter<{numbers}"
         return self.emit(['"stablehlo.scatter"(', x, ", ", places, ", ", v,
-                          f") <{{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<{numbers}"
+                          f") <{{indices_are_sorted = {sorted_}, scatter_dimension_numbers = {where}"
                           f"index_vector_dim = {depth}>, unique_indices = {str(unique).lower()}}}> ",
                           self.region([x.type.scalar] * 2, merge), f" : {function_type(types, [x.type])}"], x.type)
 

@@ -82,7 +82,8 @@ class Printer(Indexing):
         """An array of equal elements; the same one for the same number."""
         text = f"stablehlo.constant {dense(value, type.dtype)} : {tensor(type)}"
         if text not in self._constants:
-            self._constants[text] = self.emit([text], type, is_constant=True)
+            made = self._constants[text] = self.emit([text], type, is_constant=True)
+            made.number = int(value) if type.kind in "iu" and not type.shape else None
         return self._constants[text]
 
     def array(self, values: Any, type: Type) -> HloValue:

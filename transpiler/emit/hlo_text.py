@@ -17,11 +17,12 @@ from .hlo_types import tensor
 
 @dataclass(eq=False, slots=True)
 class HloValue:
-    """What the rules of operations see: a value with an IR type."""
+    """What the rules of operations see: a value with an IR type.  number: of an int scalar that is a constant."""
 
     type: Type
     name: str | None = None
     source: Instruction | None = None
+    number: int | None = None
 
     def __repr__(self) -> str:
         return f"{self.name or '?'}: {self.type}"

@@ -379,7 +379,7 @@ class Write(Op):
                 first, axis = h.op("add", first, along), axis + 1
             arrays.append(first)
         return h.scatter(x, h.reshape(v, region), arrays, tuple(range(len(items))), "add" if self.adds else "replace",
-                         unique=True)
+                         unique=True, ordered=all(isinstance(i, At) or i.step > 0 for i, _ in items))
 
     def samples(self) -> list[Sample]:
         return [sample(a, np.asarray(values_like(a, index_shape(i))), *map(np.int64, s), index=i)
