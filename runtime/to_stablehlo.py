@@ -35,10 +35,11 @@ from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.dims import symbols_of
 from .transpiler.ir.library import Program, each_func, main_of
-from .transpiler.ir.nodes import Var
+from .transpiler.ir.nodes import Func, Var
 from .transpiler.ir.types import I64, Type
 from .transpiler.ir.walk import all_statements, blocks, definitions, operands, reads, sizes_used
 from .transpiler.raise_loops.findings import Finding
+from .transpiler.raise_loops.nests import has_loops
 from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
 from .transpiler.stack import deep_stack
 from .transpiler.transforms.batch_dependence import Parts, parting
@@ -196,7 +197,10 @@ def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, sour
 
 def raising(findings: list[Finding]) -> AbstractContextManager[None]:
     """Trace inside with the loops of functions under transforms raised before these."""
-    return before_transforms(lambda func: pipeline.raise_all(pipeline.tidy(func), findings=findings, keeps=False))
+    def raised(func: Func) -> Func:
+        return pipeline.raise_all(pipeline.tidy(func), findings=findings, keeps=False) if has_loops(func) else func
+
+    return before_transforms(raised)
 
 
 def written(traced: Trace, func: Program, given: Arguments, options: Options) -> Lowered:

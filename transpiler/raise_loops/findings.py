@@ -14,7 +14,7 @@ from ..ir.walk import all_statements
 
 class Outcome(enum.Enum):
     """RAISED  no loop is left
-    PARTLY  what does not need the trips' order is raised, the rest is a smaller loop
+    PARTLY  what does not need the trips' order is raised, the rest is a smaller loop over elements
     WHOLE   the loop is kept, and works on whole arrays
     KEPT    the loop is kept, and works on single elements
     """
@@ -64,11 +64,9 @@ def shown_name(name: str) -> str:
 
 
 def works_on_elements(body: Block) -> bool:
-    """Whether the block, or what is nested in it, writes to arrays or computes numbers one by one."""
-    inside = list(all_statements(body))
-    if any(isinstance(s, Let) and s.op.access in ("store", "add_at") and not s.args[1].type.shape for s in inside):
-        return True
-    return not any(t.type.shape for s in inside for t in s.targets)
+    """Whether the block, with what is nested in it, computes numbers one by one: no operation in it is on an array."""
+    return not any(isinstance(s, Let) and s.op.access is None and any(t.type.shape for t in s.targets)
+                   for s in all_statements(body))
 
 
 def shown(findings: Sequence[Finding]) -> str:

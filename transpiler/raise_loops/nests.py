@@ -36,6 +36,8 @@ def raised(func: Func, findings: list[Finding] | None = None, *, keeps: bool = T
     keeps: what an exception leaves in the caller's arrays, and which of several is raised, is kept as well.  A target
     that cannot raise asks for less.
     """
+    if not has_loops(func):
+        return func
     func = with_known_sizes(func)
     nests = _Nests(func, keeps)
     with building(Names(used_names(func))):
@@ -43,6 +45,10 @@ def raised(func: Func, findings: list[Finding] | None = None, *, keeps: bool = T
     if findings is not None:
         findings.extend(nests.findings)
     return replace(func, body=body) if nests.changed else func
+
+
+def has_loops(func: Func) -> bool:
+    return any(isinstance(s, (For, While)) for s in all_statements(func.body))
 
 
 def with_known_sizes(func: Func) -> Func:
@@ -117,7 +123,8 @@ class _Nests:
             b.stmts.append(loop)
             return
         self.changed = True
-        outcome = Outcome.PARTLY if made.kept else Outcome.RAISED
+        slow = any(isinstance(s, For) and works_on_elements(s.body) for s in made.stmts)
+        outcome = Outcome.RAISED if not made.kept else Outcome.PARTLY if slow else Outcome.WHOLE
         if not made.kept:
             self.findings[place:] = [f.over_whole_arrays() for f in self.findings[place:]]
         self.findings.insert(place, Finding(loop.loc, outcome, made.kept))
