@@ -289,10 +289,10 @@ The gradient of a real function of a complex argument needs a convention: ask fo
 split the argument into its real and imaginary parts.
 """)
 _code("E410", "A custom rule returns something else", TypeError, """
-Of `f.defvjp(fwd, bwd)`, `fwd` returns a pair: what `f` returns, and residuals; `bwd` a tuple with the cotangent of each
-argument that is not in `nondiff_argnums`, None for zero. The rule of `f.defjvp` returns a pair: what `f` returns, and its
-tangent. Cotangents have the structure, shapes and dtypes of the arguments, tangents those of the result; Python's numbers
-fit any dtype.
+Of `f.defvjp(fwd, bwd)`, `fwd` returns a pair: what `f` returns, and residuals; `bwd` a tuple with the cotangent of
+each argument that is not in `nondiff_argnums`, None for zero. The rule of `f.defjvp` returns a pair: what `f` returns,
+and its tangent. Cotangents have the structure, shapes and dtypes of the arguments, tangents those of the result;
+Python's numbers fit any dtype.
 
 The same code is for a mode that does not follow from the rule that was given, since that is not linear: a `bwd` that
 clips its cotangent has no forward mode. Give the function both rules.
