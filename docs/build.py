@@ -126,7 +126,8 @@ def with_outputs(name: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / f"{Path(name).stem}.py"
         program.write_text("\n".join(f"{block}\nprint({mark!r})" for block in blocks(text)))
-        done = subprocess.run([sys.executable, program.name], cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, program.name], cwd=folder, capture_output=True, text=True, check=False,
+                              env=os.environ | {"JAX_PLATFORMS": "cpu"})
     if done.returncode:
         raise RuntimeError(f"the program of docs/{name} fails:\n{done.stderr}")
     printed = iter(done.stdout.split(f"{mark}\n"))

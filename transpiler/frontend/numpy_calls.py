@@ -208,7 +208,7 @@ def name_of(key: Any) -> str:
         return ".".join(key)
     if isinstance(key, tuple):
         return f"np.{key[0].__name__}.{key[1]}"
-    module = getattr(key, "__module__", None) or ""
+    module = (getattr(key, "__module__", None) or "").partition("._")[0]     # people do not name private modules
     name = getattr(key, "__name__", repr(key))
     if getattr(key, "__objclass__", None) is np.ndarray:
         return f"ndarray.{name}"

@@ -1,8 +1,11 @@
 """NumPy functions as operations of PyTorch: values, derivatives of every order and mode, batches."""
 
+import linecache
+import re
 import warnings
 from collections import namedtuple
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,3 +284,13 @@ def test_what_is_refused():
         function(lambda x, i: x[i])(torch.zeros(2, dtype=F64), 5)
     with pytest.raises(NotImplementedError, match="E202"):
         function(lambda x: np.partition(x, 1, foo=2))(torch.zeros(2, dtype=F64))
+
+
+def test_the_program_of_the_page():
+    text = (Path(__file__).resolve().parents[3] / "docs" / "interoperation.md").read_text()
+    (block,) = re.findall(r"^```py\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    file = "<interoperation.md>"
+    linecache.cache[file] = (len(block), None, block.splitlines(keepends=True), file)
+    space = {"np": np}
+    exec(compile(block, file, "exec"), space)
+    assert space["x"].grad.shape == (5,)
