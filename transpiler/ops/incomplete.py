@@ -16,6 +16,8 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Value
 from ..ir.types import Type
+from . import incomplete_beta_stablehlo as beta_hlo
+from . import incomplete_stablehlo as hlo
 from .base import Into, RuleError, Sample
 from .families import Elementwise, elementwise, register, unsupported
 from .samples import between, corner
@@ -131,13 +133,15 @@ def gamma_density(a: Value, x: Value, order: int = 0) -> Value:
 
 
 gammainc = row(
-    "gammainc", 2, partials=lambda a, x, r: (ops.gammainc_slope(a, x, order=1), gamma_density(a, x)), singular=(1,),
-    samples=[*between(0.4, 4, arity=2), corner([1.0, 2.0, 3.0], [0.0, INF, 800.0])],
+    "gammainc", 2, stablehlo=hlo.gammainc_hlo, singular=(1,),
+    partials=lambda a, x, r: (ops.gammainc_slope(a, x, order=1), gamma_density(a, x)),
+    samples=[*between(0.4, 4, arity=2)[:2], corner([1.0, 2.0, 3.0], [0.0, INF, 800.0])],
     doc="The regularised lower incomplete gamma function P(a, x), for a > 0 and x >= 0.")
 
 gammaincc = row(
-    "gammaincc", 2, partials=lambda a, x, r: (-ops.gammainc_slope(a, x, order=1), -gamma_density(a, x)),
-    singular=(1,), samples=[*between(0.4, 4, arity=2), corner([1.0, 2.0, 3.0], [0.0, INF, 800.0])],
+    "gammaincc", 2, stablehlo=lambda h, a, x: hlo.gammainc_hlo(h, a, x, True), singular=(1,),
+    partials=lambda a, x, r: (-ops.gammainc_slope(a, x, order=1), -gamma_density(a, x)),
+    samples=[*between(0.4, 4, arity=2)[:1], corner([1.0, 2.0, 3.0], [0.0, INF, 800.0])],
     doc="1 - P(a, x) without cancellation.")
 
 
@@ -182,6 +186,10 @@ class GammaincSlope(Slope):
     """The derivative of P(a, x) with respect to a, of order 1 or 2."""
 
     name, source, orders = "gammainc_slope", "the incomplete gamma function", ("order",)
+
+    def stablehlo(self, h: Any, a: Any, x: Any, *, order: int) -> Any:  # type: ignore[override]
+        return hlo.gammainc_slope_hlo(h, a, x, order)
+
     scalar = staticmethod(in_double("gammainc_slope({order}, {0}, {1})"))
 
     def value(self, *point: float, order: int, **orders: int) -> float:  # type: ignore[override]
@@ -192,7 +200,7 @@ class GammaincSlope(Slope):
         return (lambda: ops.gammainc_slope(a, x, order=order + 1)), (lambda: gamma_density(a, x, order))
 
     def samples(self) -> list[Sample]:
-        return [s for order in (1, 2) for s in between(0.4, 4, arity=2, order=order)]
+        return [*between(0.4, 4, arity=2, order=1)[:2], *between(0.4, 4, arity=2, order=2)[:1]]
 
 
 @register
@@ -201,6 +209,10 @@ class LogGammaSlope(Slope):
     where P is of a and exp(y).  order=2: -P_aa / P_y, which the derivative of the first takes."""
 
     name, source, orders = "log_gamma_slope", "gamma quantiles", ("order",)
+
+    def stablehlo(self, h: Any, a: Any, y: Any, *, order: int) -> Any:  # type: ignore[override]
+        return hlo.log_gamma_slope_hlo(h, a, y, order)
+
     scalar = staticmethod(in_double("log_gamma_slope({order}, {0}, {1})"))
 
     def value(self, *point: float, order: int, **orders: int) -> float:  # type: ignore[override]
@@ -222,7 +234,7 @@ class LogGammaSlope(Slope):
         return (of_a, of_y) if order == 1 else (refuse, refuse)
 
     def samples(self) -> list[Sample]:
-        return between(0.4, 2, arity=2, order=1)
+        return between(0.4, 2, arity=2, order=1)[:2]
 
 
 def _inverse_partials(sign: int) -> Callable[..., Any]:
@@ -267,8 +279,9 @@ def _slope(a: Value, b: Value, x: Value, in_a: int, in_b: int) -> Value:
 
 
 betainc = row(
-    "betainc", 3, partials=lambda a, b, x, r: (_slope(a, b, x, 1, 0), _slope(a, b, x, 0, 1), beta_density(a, b, x)),
-    singular=(2,), samples=[*between(0.3, 0.95, arity=3), corner([1.0, 2.0, 1.0], [1.0, 3.0, 1.0], [0.0, 0.0, 1.0])],
+    "betainc", 3, stablehlo=beta_hlo.betainc_hlo, singular=(2,),
+    partials=lambda a, b, x, r: (_slope(a, b, x, 1, 0), _slope(a, b, x, 0, 1), beta_density(a, b, x)),
+    samples=[*between(0.3, 0.95, arity=3)[:1], corner([1.0, 2.0, 1.0], [1.0, 3.0, 1.0], [0.0, 0.0, 1.0])],
     doc="The regularised incomplete beta function I_x(a, b), for a, b > 0 and 0 <= x <= 1.")
 
 
@@ -277,6 +290,10 @@ class BetaincSlope(Slope):
     """The derivative of I_x(a, b), `in_a` times with respect to a and `in_b` times to b."""
 
     name, source, orders = "betainc_slope", "the incomplete beta function", ("in_a", "in_b")
+
+    def stablehlo(self, h: Any, a: Any, b: Any, x: Any, *, in_a: int, in_b: int) -> Any:  # type: ignore[override]
+        return beta_hlo.betainc_hlo(h, a, b, x, in_a, in_b)
+
     scalar = staticmethod(in_double("betainc_slope({in_a}, {in_b}, {0}, {1}, {2})"))
 
     def value(self, *point: float, in_a: int, in_b: int, **orders: int) -> float:  # type: ignore[override]
@@ -289,7 +306,7 @@ class BetaincSlope(Slope):
 
     def samples(self) -> list[Sample]:
         return [s for i, j in ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
-                for s in between(0.3, 0.95, arity=3, in_a=i, in_b=j)]
+                for s in between(0.3, 0.95, arity=3, in_a=i, in_b=j)[:2 if i > j else 1]]
 
 
 def _betaincinv_partials(a: Value, b: Value, p: Value, r: Value) -> tuple[Value, Value, Value]:
@@ -313,7 +330,8 @@ def _sum_hlo(h: Any, a: Any, b: Any) -> Any:
     return h.op("subtract", h.op("add", logs[0], logs[1]), logs[2])
 
 
-gamma = row("gamma", 1, kernel="gamma_function", partials=lambda x, r: (r * ops.digamma(x),), singular=(0,), cost=60,
+gamma = row("gamma", 1, kernel="gamma_function", stablehlo=beta_hlo.gamma_hlo,
+            partials=lambda x, r: (r * ops.digamma(x),), singular=(0,), cost=60,
             samples=[*between(0.3, 5), *between(-0.9, -0.1)[:1], corner([1.0, 2.0, 170.0])], doc="The gamma function.")
 
 
@@ -322,7 +340,7 @@ def _beta_partials(a: Value, b: Value, r: Value) -> tuple[Value, Value]:
     return r * (ops.digamma(a) - both), r * (ops.digamma(b) - both)
 
 
-beta = row("beta", 2, partials=_beta_partials, singular=(0, 1), cost=100,
+beta = row("beta", 2, stablehlo=beta_hlo.beta_hlo, partials=_beta_partials, singular=(0, 1), cost=100,
            samples=[*between(0.3, 5, arity=2), corner([1.0, 2.0], [1.0, 1.0])], doc="gamma(a) gamma(b) / gamma(a + b).")
 
 

