@@ -200,6 +200,7 @@ power = elementwise(
     samples=[*between(0.5, 2, arity=2), *integers(0, 5, arity=2, dtypes=("int64", "int32")), complex_plane(2),
              corner([0, 0, 0, 0], [0, 1, 2, 3.5])],
     doc="x ** y for operands of one dtype; integer exponents are not negative.  Slope 0 in y at x = 0.")
+power.checked_kinds = "iu"
 
 
 @register

@@ -132,7 +132,7 @@ class Op(ABC):
     kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before); without {out}: returns
     library: str | None = None  # KERNEL: whose routine does the work, "BLAS" or "LAPACK"
     raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values
-    takes_places: bool = False  # some arguments are positions, which must exist
+    checked_kinds: str = ""     # kinds of argument 0 for which others are checked before: places exist, and the like
     folding: Folding | None = None      # of two arguments: what applying it to one element after the other comes to
     relates: str | None = None  # a comparison: its sign
     prefers: str | None = None  # a strict comparison: the reduction that finds what no other element compares to

@@ -71,7 +71,7 @@ def own_example(indices: Sequence[Value], batched: Sequence[bool], axes: Axes, s
 class Gather(Linear):
     """x at index arrays: shape I, then the axes that are not indexed.  Its cotangent is added in place."""
 
-    name, masks, takes_places = "gather", True, True
+    name, masks, checked_kinds = "gather", True, "biufc"
     lowering = Lowering.REINDEX
 
     def __call__(self, x: Any, *indices: Any, axes: Axes) -> Any:
@@ -138,7 +138,7 @@ class ArrayWrite(Op):
     """Argument 1 put into argument 0 at index arrays."""
 
     masks = True
-    takes_places = True
+    checked_kinds = "biufc"
     lowering = Lowering.SCATTER
     hlo: ClassVar[str]
 

@@ -86,7 +86,8 @@ class Checks:
         if let.op.access == "load":
             facts = self.lanes.facts
             return all(facts.is_inside(axis, dim) for axis, dim in zip(facts.place(let), let.args[0].shape))
-        return let.op.access is None and not let.op.takes_places and let.op.raises is None
+        checked = bool(let.args) and let.args[0].type.kind in let.op.checked_kinds
+        return let.op.access is None and not checked and let.op.raises is None
 
     def hoist(self, sites: Sequence[Site]) -> None:
         """Checks for all trips: those of the first trip in which one fails."""

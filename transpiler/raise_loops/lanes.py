@@ -226,8 +226,8 @@ class Lanes:
             if known is not None:
                 return {stmt.target: Lane(const(known, BOOL), False)}
         lanes = [self.get(a) for a in stmt.args]
-        if path and stmt.op.takes_places:
-            raise Refused(f"{stmt.op.name} in a branch could read where there is nothing")
+        if path and stmt.args and stmt.args[0].type.kind in stmt.op.checked_kinds:
+            raise Refused(f"{stmt.op.name} in a branch could be given what only the branch has checked")
         return self._applied(stmt, lanes)
 
     def _applied(self, stmt: Let, lanes: Sequence[Lane]) -> dict[Value, Lane]:

@@ -234,3 +234,28 @@ def test_derivatives_of_raised_loops_are_those_of_the_loops(function):
     with raising([]):
         whole = func_of(function, RAISED[function], "vjp")
     assert_same(func, whole, arguments(func), rtol=1e-11)
+
+
+def test_what_only_a_branch_has_checked_is_not_computed_without_it():
+    def powers(x, k):
+        y = np.zeros_like(x)
+        for i in range(x.shape[0]):
+            if k[i] >= 0:
+                y[i] = x[i] ** k[i]
+        return y
+
+    exactly(*made(powers, "i64[5], i64[5]", slow=1), np.array([2, 3, -2, 5, 0]), np.array([3, -1, 3, 0, 0]))
+
+
+def test_elimination_keeps_its_outer_loop_alone():
+    def lu(A):
+        n = A.shape[0]
+        for k in range(n):
+            for i in range(k + 1, n):
+                A[i, k] = A[i, k] / A[k, k]
+                for j in range(k + 1, n):
+                    A[i, j] = A[i, j] - A[i, k] * A[k, j]
+        return A
+
+    func, after = made(lu, "f64[6,6]")
+    assert_same(func, after, arguments(func))
