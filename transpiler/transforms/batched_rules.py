@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ops
 from ..ir.build import Names, building, current
+from ..ir.dims import symbols_of
 from ..ir.library import library
 from ..ir.nodes import Block, Call, Func, Rule
-from ..ir.types import Type
-from ..ir.walk import used_names
+from ..ir.types import I64, Type
+from ..ir.walk import all_statements, used_names
 from .rules import rule_of
 
 if TYPE_CHECKING:
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
 
 
 def has_rule(call: Call) -> bool:
+    """Whether the func has a rule for a whole batch: no residual has a size that the function decides while it runs,
+    which differs from lane to lane."""
     rule = rule_of(call.func)
-    return rule is not None and rule.forward is not None
+    if rule is None or rule.forward is None:
+        return False
+    for func in (library().callee(name) for name in (rule.forward, rule.ahead) if name is not None):
+        inside = {t.name for s in all_statements(func.body) for t in s.targets if t.type == I64}
+        if any(size in inside for r in func.results for d in r.type.shape for size in symbols_of(d)):
+            return False
+    return True
 
 
 def call_ruled(batching: Batching, call: Call) -> None:
