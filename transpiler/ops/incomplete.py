@@ -361,11 +361,16 @@ def _ndtri_partials(p: Value, r: Value) -> tuple[Value]:
     return (math.sqrt(2 * math.pi) * ops.exp(r * r / 2),)
 
 
-erfcx = row("erfcx", 1, partials=lambda x, r: (2 * x * r - 2 / math.sqrt(math.pi),), cost=40,
+def _erfcx_partials(x: Value, r: Value) -> tuple[Value]:
+    """0 at infinity, where the formula is infinity times 0."""
+    return (_masked(r.eq(0), 2 * x * r - 2 / math.sqrt(math.pi)),)
+
+
+erfcx = row("erfcx", 1, partials=_erfcx_partials, singular=(0,), cost=40,
             samples=[*between(-2, 4), corner([INF, 0.0])], doc="exp(x**2) erfc(x).")
 
 log_ndtr = row("log_ndtr", 1, partials=lambda x, r: (math.sqrt(2 / math.pi) / ops.erfcx(x * -math.sqrt(0.5)),),
-               cost=60, samples=[*between(-4, 3), corner([0.0, -50.0, 40.0])],
+               singular=(0,), cost=60, samples=[*between(-4, 3), corner([0.0, -50.0, 40.0])],
                doc="The logarithm of the normal distribution function.")
 
 ndtri = row("ndtri", 1, partials=_ndtri_partials, singular=(0,), cost=60,
