@@ -104,11 +104,21 @@ class Emitter:
     # --- statements ------------------------------------------------------------------------------------------
 
     def statements(self, stmts: Sequence[Stmt]) -> None:
-        for stmt in stmts:
+        for k, stmt in enumerate(stmts):
+            self._require_sizes(stmts, k)
             with self._at(stmt.loc):
-                for target in stmt.targets:
-                    require_sizes(target, self.params)
                 self._statement(stmt)
+
+    def _require_sizes(self, stmts: Sequence[Stmt], k: int) -> None:
+        """Of what a statement makes.  A tape, which has no place of its own, has that of the loop that follows."""
+        try:
+            for target in stmts[k].targets:
+                require_sizes(target, self.params)
+        except RuleError as problem:
+            place = next((s.loc for s in stmts[k:] if s.loc is not None), None)
+            if place is None:
+                raise
+            raise problem.at(place) from None
 
     @contextmanager
     def _at(self, loc: Location | None) -> Iterator[None]:

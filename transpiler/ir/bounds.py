@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from .dims import DimCall, DimExpr, Symbol, substitute
 from .ints import Ints
 from .nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
@@ -33,6 +35,7 @@ class Bounds:
         self._carry: dict[str, tuple[Stmt, int]] = {}
         self._simulated: dict[While, int | None] = {}
         self._let: dict[Var, Let] = {}
+        self._branch: dict[Var, tuple[If, int]] = {}            # of targets
         self._named: dict[str, Let] = {}
         self._arrays: dict[Value, list[Value]] = {}             # what an array of ints that is carried may be
         for stmt in all_statements(func.body):
@@ -44,6 +47,7 @@ class Bounds:
                 self._let[stmt.target] = stmt
                 self._named[stmt.target.name] = stmt
             elif isinstance(stmt, If):
+                self._branch.update({t: (stmt, k) for k, t in enumerate(stmt.targets)})
                 arms = zip(stmt.then.results, stmt.orelse.results)
                 self._arrays.update({t: [*s] for t, s in zip(stmt.targets, arms)})
             elif isinstance(stmt, (For, While)):
@@ -166,16 +170,30 @@ class Bounds:
         return None if last is None else last + (-1 if up else 1)
 
     def _counted(self, stmt: Stmt, k: int, most: bool, depth: int) -> int | None:
-        """A carry to which each trip adds the same."""
+        """A carry to which each trip adds the same, or that is the greatest or smallest int so far."""
         assert isinstance(stmt, (For, While))
         change = self._change(stmt, k)
         first = self._of(self.ints.dim(stmt.inits[k]), most, depth)
+        if change is None and first is not None:
+            return self._extreme(stmt, k, first, most, depth)
         if change is None or first is None:
             return None
         if change == 0 or most != (change > 0):
             return first
         trips = self._trips(stmt, depth)
         return None if trips is None else first + change * trips
+
+    def _extreme(self, stmt: For | While, k: int, first: int, most: bool, depth: int) -> int | None:
+        """`most` of a carry that each trip replaces by the greater (or smaller) of it and another int."""
+        following, carry = self.ints.dim(stmt.body.results[k]), self.ints.dim(stmt.carries[k])
+        call = _only_atom(following)
+        if not isinstance(call, DimCall) or call.kind not in ("max", "min") or carry not in call.args:
+            return None
+        if most != (call.kind == "max"):
+            return first
+        bounds = [self._of(a, most, depth) for a in call.args if a != carry]
+        known = [first, *(b for b in bounds if b is not None)]
+        return None if None in bounds else max(known) if most else min(known)
 
     def _change(self, stmt: For | While, k: int) -> int | None:
         change = self.ints.dim(stmt.body.results[k]) - self.ints.dim(stmt.carries[k])
@@ -207,7 +225,10 @@ class Bounds:
         pending, found = [cond.results[0]], []
         while pending:
             value = pending.pop()
-            let = self._let.get(value) if isinstance(value, Var) else None
+            if not isinstance(value, Var):
+                continue
+            pending += self._both(value)
+            let = self._let.get(value)
             if let is None:
                 continue
             if let.op.holds_both:
@@ -215,6 +236,13 @@ class Bounds:
             elif let.op.less_than is not None:
                 found.append(let)
         return found
+
+    def _both(self, value: Var) -> list[Value]:
+        """The two sides of an `and` that does not look at the second where the first is false."""
+        branch, k = self._branch.get(value, (None, 0))
+        if branch is None or not (branch.orelse.results[k] is branch.pred or _is_false(branch.orelse.results[k])):
+            return []
+        return [branch.pred, branch.then.results[k]]
 
     def _until(self, stmt: While, let: Let, depth: int) -> int | None:
         """How often a comparison of a counter with a bound can hold."""
@@ -235,12 +263,25 @@ class Bounds:
         return None
 
 
+def _is_false(value: Value) -> bool:
+    return isinstance(value, Const) and value.type.dtype == "bool" and not np.any(value.value)
+
+
 def _wider(a: int | str | None, b: int | str | None, most: bool) -> int | str | None:
     if a is None or b is None:
         return None
     if isinstance(a, str) or isinstance(b, str):
         return b if isinstance(a, str) else a
     return max(a, b) if most else min(a, b)
+
+
+def _only_atom(dim: Any) -> Any:
+    """The one thing that the dimension is, None where it is a sum or product."""
+    if isinstance(dim, DimExpr) and len(dim.terms) == 1:
+        monomial, factor = dim.terms[0]
+        if factor == 1 and len(monomial) == 1:
+            return monomial[0]
+    return None
 
 
 def _factor(dim: Any, name: str) -> int | None:

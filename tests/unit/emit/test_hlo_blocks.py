@@ -350,6 +350,46 @@ def test_a_loop_without_a_bound_asks_for_one():
     assert "is known only while the function runs" in str(refused.value) and "max_trips=100" in str(refused.value)
 
 
+def inserted_in_order(x):
+    x = x.copy()
+    for i in range(1, 4):
+        v, j = x[i], i - 1
+        while j >= 0 and x[j] > v:
+            x[j + 1] = x[j]
+            j -= 1
+        x[j + 1] = v * np.sin(v)
+    return np.sum(x * np.arange(4.0))
+
+
+def along_diagonals(x):
+    a = np.outer(x, x) + 0.5
+    for d in range(7):
+        for i in range(max(0, d - 3), min(4, d + 1)):
+            if i > 0 and d - i > 0:
+                a[i, d - i] += a[i - 1, d - i] * a[i, d - i - 1]
+    return np.sum(np.sin(a))
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("program", [inserted_in_order, along_diagonals])
+def test_room_that_follows_from_the_loops_around(program):
+    """A condition with `and`, whose second part is computed only where the first holds; the most trips of any."""
+    grad = gradsmith.grad(program)
+    x = np.array([0.9, 0.4, 0.7, 0.1])
+    assert_equal_trees(grad(x), on_xla(grad, x), 1e-11)
+
+
+def test_a_tape_without_a_size_has_the_place_of_its_loop():
+    def program(x, n):
+        for _ in range(n[0], n[1]):
+            x = x * np.sin(x)
+        return x
+
+    with pytest.raises(TranspileError) as refused:
+        gradsmith.stablehlo(gradsmith.grad(program))(0.5, np.array([2, 4]))
+    assert "for _ in range(n[0], n[1]):" in str(refused.value)
+
+
 @pytest.mark.xla
 def test_a_bound_that_is_given():
     grad = gradsmith.value_and_grad(grows)
