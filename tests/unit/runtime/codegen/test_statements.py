@@ -153,6 +153,7 @@ def test_exceptions_with_numbers_leave_nothing_behind():
 
 
 def test_indices_layouts_and_slices():
+    """Indices that are computed are words from 0 up; a negative number that is written down counts from the end."""
     text = """
 def f(a, i):
     b = a.T
@@ -165,7 +166,7 @@ def f(a, i):
     return c, a[-1, i], d[0, 0], e[1], c.copy(), np.ascontiguousarray(b), b.copy(), a.size, a.ndim + 1
 """
     for a in (A, np.asfortranarray(A), A[::-1, ::2], A.astype(np.float32)):
-        require_same(text, "f", (a, -1), (a, 1))
+        require_same(text, "f", (a, 0), (a, 1))
 
 
 def test_views_are_views_and_results_are_new():
