@@ -19,6 +19,7 @@ Where nothing needs to be checked, it is the compiled entry itself: Numba's disp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,11 @@ def _has_loops(block: Block) -> bool:
 
 def _is_plain_tree(x: Any) -> bool:
     """Only containers that optree knows by itself, and static parts that compare well."""
-    if isinstance(x, Leaf) or type(x) in _CONSTANTS or callable(x):
+    if isinstance(x, Leaf) or type(x) in _CONSTANTS:
+        return True
+    if is_dataclass(x) and not isinstance(x, type):         # its fields are arguments, also where it can be called
+        return False
+    if callable(x):
         return True
     if type(x) in _TREES or (isinstance(x, tuple) and hasattr(x, "_fields")):
         return all(map(_is_plain_tree, x.values() if isinstance(x, dict) else x))

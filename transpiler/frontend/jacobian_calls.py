@@ -66,7 +66,7 @@ def _jacobian(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     values: Sequence[Value] | None = None
     if prints(traced.func.body):                     # once, and not for each part of the derivative
         values, traced = inline(traced.func, traced.inputs), silent(traced)
-    forward = kind == "jacfwd" or (kind == "jacobian" and _forward_is_less(interpreter, traced, count))
+    forward = kind == "jacfwd" or (kind == "jacobian" and _goes_forward(interpreter, traced, count))
     require_kinds(traced, count, options["holomorphic"], forward, said)
     rows = (_columns if forward else _rows)(traced, count, chunk, interpreter.report)     # [result][wanted input]
 
@@ -99,6 +99,13 @@ def chunk_of(chunk: Any, kind: str) -> int | None:
     if chunk < 1:
         raise RuleError(f"chunk of {kind} must be at least 1, not {chunk}", code="E402", kind=ValueError)
     return int(chunk)
+
+
+def _goes_forward(interpreter: Any, traced: Traced, count: int) -> bool:
+    """The mode of `jacobian`: the one that there is where complex numbers are on one side only, else the cheaper one."""
+    given = any(x.type.kind == "c" for x in traced.wanted_inputs())
+    results = any(r.type.kind == "c" for r in traced.func.results[:count])
+    return results if given != results else _forward_is_less(interpreter, traced, count)
 
 
 def _forward_is_less(interpreter: Any, traced: Traced, count: int) -> bool:

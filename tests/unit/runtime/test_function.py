@@ -289,6 +289,23 @@ def test_methods_and_callables():
     assert (8.0, 5.0) == (gs.jit(two)(2.0), gs.jit(three)(2.0))
 
 
+def test_dataclasses_that_can_be_called_are_arguments():
+    @dataclasses.dataclass
+    class Layer:
+        w: object
+        by: str
+
+        def __call__(self, x):
+            return x * self.w if self.by == "product" else x + self.w
+
+    layer, x = Layer(2.0, "product"), np.array([1.0, 3.0])
+    apply, batch = gs.jit(lambda layer, x: layer(x)), gs.vmap(lambda layer, x: layer(x), in_axes=(None, 0))
+    for layer.w, layer.by in ((2.0, "product"), (5.0, "product"), (5.0, "sum"), (2.0, "product")):
+        want = layer(x).tolist()
+        assert want == apply(layer, x).tolist()
+        assert want == batch(layer, x).tolist()
+
+
 def test_equal_callables_are_not_the_same():
     @dataclasses.dataclass(frozen=True)
     class Scale:

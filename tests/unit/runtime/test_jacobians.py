@@ -152,6 +152,16 @@ def test_complex_numbers_without_holomorphic():
     same(1j * np.eye(2), gs.jacfwd(lambda x: x * 1j)(z.real))
 
 
+def test_jacobian_takes_the_mode_that_complex_numbers_leave():
+    x, z = np.array([0.5, -1.0, 2.0]), np.array([1.0 + 2.0j, -0.5j])
+    turned = gs.jacobian(lambda x: (1 + 2j) * x[:1] * x[1])(x)                # fewer results, but complex ones
+    same(np.array([[(1 + 2j) * x[1], (1 + 2j) * x[0], 0]]), turned)
+    lengths = gs.jacobian(lambda z: np.concatenate((np.abs(z) ** 2, z.real)))(z)
+    same(np.concatenate((np.diag(2 * z.conj()), np.eye(2))), lengths)
+    with pytest.raises(TypeError, match="complex"):
+        gs.jacobian(lambda z: z**2)(z)
+
+
 def test_ints_are_refused_by_name():
     def scaled(x, factor):
         return np.sum(factor * x**2)
