@@ -234,8 +234,8 @@ _code("E310", "The truth value of an array is ambiguous", ValueError, """
 _code("E311", "A shape that depends on values", TypeError, """
 How many elements the result has is known only from the values in the array: `x[mask]` that is returned, sorted or
 indexed. Elementwise functions and reductions of `x[mask]`, such as
-`np.sum(np.log(x[mask]))`, are supported, and so is writing a number through a mask, `x[mask] = 0.0`. For the rest use
-`np.where(mask, x, 0)`, which has a known shape.
+`np.sum(np.log(x[mask]))`, are supported, and so is writing through a mask, `x[mask] = 0.0` or `x[1:, mask] *= 2.0`. For
+the rest use `np.where(mask, x, 0)`, which has a known shape.
 """)
 _code("E312", "Not iterable", TypeError, """
 A scalar, or an array without dimensions, has no length and no elements to go over.

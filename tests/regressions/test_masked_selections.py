@@ -76,3 +76,44 @@ def test_selections_by_different_masks_do_not_mix():
 
     with pytest.raises(TypeError, match="E311"):
         gradsmith.jit(mixed)(A, A > 0)
+
+
+def writes_at_other_axes(a, cube, m, v, i):
+    b, c = a.copy(), cube.copy()
+    b[:, m] = v
+    b[i, m] += a[0, m] * v[0]
+    b[1:, m] *= a[0, 0]
+    b[::-1, m] = a[:, :1] * v
+    b[..., m] -= a[i, m].sum()
+    c[0, :, m] = a[:4, 0] + v[:, None]            # ints and a mask apart: the selected elements first
+    c[:, :, m] = cube[:, :, :1]
+    c[:, a > 0] += 1.0
+    c[i, a > 0] = c[0, a > 0] * a[a > 0]
+    c[:, m[:4], 1] = 3.0
+    return b, c
+
+
+def test_masks_after_ints_and_slices():
+    m, v, cube = np.array([True, False, True, True, False]), np.array([1.0, -2.0, 3.0]), RNG.normal(size=(2, 4, 5))
+    want = writes_at_other_axes(A, cube, m, v, 1)
+    same(want, gradsmith.jit(writes_at_other_axes)(A, cube, m, v, 1))
+    batched = gradsmith.vmap(writes_at_other_axes, in_axes=(0, None, 0, None, 0))(
+        np.stack((A, B)), cube, np.stack((m, m[::-1])), v, np.array([1, 0]))
+    same(want, [b[0] for b in batched])
+    same(writes_at_other_axes(B, cube, m[::-1], v, 0), [b[1] for b in batched])
+    gradsmith.check(lambda a, v: np.sum(np.sin(writes_at_other_axes(a, cube, m, v, 1)[1])), A, v)
+
+
+@pytest.mark.parametrize("function", [lambda a, x, m: a[m] * x[m], lambda a, x, m: a[:, m] + 1,
+                                      lambda a, x, m: a.copy().__setitem__(m, x[m])])
+def test_selections_line_up_as_in_numpy_or_not_at_all(function):
+    with pytest.raises(TypeError, match="E311"):                    # NumPy: only where three elements are selected
+        gradsmith.jit(lambda a, x, m: np.sum(function(a, x, m)))(A[:3, :3], B[0, :3], np.ones(3, bool))
+
+
+def test_the_wrong_axis_is_named():
+    def zeroed(a, m):
+        a[0, m] = 0.0
+
+    with pytest.raises(IndexError, match="axis 1; size of axis is 5"):
+        gradsmith.jit(zeroed)(A.copy(), ROWS)

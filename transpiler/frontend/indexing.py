@@ -166,21 +166,63 @@ def _has_ellipsis(key: Any) -> bool:
     return key is Ellipsis or (isinstance(key, tuple) and any(part is Ellipsis for part in key))
 
 
-def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
-    """`x[mask]` or `x[mask, 1:, 2]` with a mask known at run time."""
-    if is_masked_part(key):
-        rest = get_item(it, ref, (*(slice(None),) * key[0].rank, *key[1:]))
-        return _runtime_mask(it, rest, key[0]) if isinstance(rest, ArrayRef) else None
-    if not isinstance(key, ArrayRef) or key.dtype != "bool" or is_static(key):
+@dataclass(frozen=True)
+class MaskedKey:
+    """`[1:, mask, 0]`: an index with one mask that is known at run time, among ints, slices, newaxis and `...`.
+
+    whole: the same with slices in the place of the mask.  axis: the mask's first axis in what `whole` gives, and
+    own_axis in the array itself.  place: where NumPy puts the selected elements: first, where ints stand apart.
+    """
+
+    mask: ArrayRef
+    whole: tuple[Any, ...]
+    axis: int
+    own_axis: int
+    place: int
+
+
+def masked_key(rank: int, key: Any) -> MaskedKey | None:
+    """Such an index of an array of that rank; None for others."""
+    parts = list(key) if isinstance(key, tuple) else [key]
+    masks = [k for k, part in enumerate(parts) if _is_runtime_mask(part)]
+    dots = [k for k, part in enumerate(parts) if part is Ellipsis]
+    if len(masks) != 1 or len(dots) > 1 or any(_is_advanced(p) for k, p in enumerate(parts) if k not in masks + dots):
         return None
-    it.demand(key)
-    _check_mask(it, ref.shape, key.shape, 0)
-    return Masked(ref.read(), key.read(), it.here)
+    mask = parts[masks[0]]
+    taken = mask.rank - 1 + sum(part is not None and part is not Ellipsis for part in parts)
+    if taken > rank:
+        return None
+    if dots:
+        parts[dots[0] + 1:dots[0] + 1] = [slice(None)] * (rank - taken)
+    at = next(k for k, part in enumerate(parts) if part is mask)
+    before = [part for part in parts[:at] if part is not Ellipsis]
+    kept = [part for part in before if part is None or isinstance(part, slice)]
+    advanced = [k for k, part in enumerate(parts) if not (part is None or part is Ellipsis or isinstance(part, slice))]
+    together = advanced[-1] - advanced[0] == len(advanced) - 1
+    whole = (*before, *(slice(None),) * mask.rank, *(part for part in parts[at + 1:] if part is not Ellipsis))
+    return MaskedKey(mask, whole, len(kept), len(before) - before.count(None), len(kept) if together else 0)
 
 
-def is_masked_part(key: Any) -> bool:
-    """`[mask, 1:, 2]`"""
-    return isinstance(key, tuple) and len(key) > 0 and _is_runtime_mask(key[0]) and not any(map(_is_advanced, key[1:]))
+def masked_array(it: Interpreter, ref: ArrayRef, key: MaskedKey) -> ArrayRef:
+    """What the mask selects from: a view whose first axes are those of the mask."""
+    it.demand(key.mask)
+    _check_mask(it, ref.shape, key.mask.shape, key.own_axis)
+    rest = get_item(it, ref, key.whole)
+    assert isinstance(rest, ArrayRef)
+    if key.axis == 0:
+        return rest
+    axes = tuple(range(key.axis, key.axis + key.mask.rank))
+    moved = it.call_numpy(np.moveaxis, (rest, axes, tuple(range(key.mask.rank))), {})
+    assert isinstance(moved, ArrayRef)
+    return moved
+
+
+def _runtime_mask(it: Interpreter, ref: ArrayRef, key: Any) -> Masked | None:
+    """`x[mask]` or `x[mask, 1:, 2]` with a mask known at run time, whose elements come first."""
+    found = masked_key(ref.rank, key)
+    if found is None or found.place:
+        return None
+    return Masked(masked_array(it, ref, found).read(), found.mask.read(), it.here)
 
 
 def _is_runtime_mask(part: Any) -> bool:
@@ -188,7 +230,8 @@ def _is_runtime_mask(part: Any) -> bool:
 
 
 def _is_advanced(part: Any) -> bool:
-    return isinstance(part, (ArrayRef, np.ndarray, list, tuple, Masked)) or part is Ellipsis
+    return isinstance(part, (ArrayRef, np.ndarray, list, tuple, bool, np.bool_, Masked)) or (
+        is_scalar(part) and part.type.kind == "b") or type_of(part) is bool
 
 
 def read_advanced(it: Interpreter, array: Value, index: Index) -> Value:

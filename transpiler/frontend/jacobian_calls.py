@@ -102,7 +102,7 @@ def chunk_of(chunk: Any, kind: str) -> int | None:
 
 
 def _goes_forward(interpreter: Any, traced: Traced, count: int) -> bool:
-    """The mode of `jacobian`: the one that there is where complex numbers are on one side only, else the cheaper one."""
+    """The mode of `jacobian`: where complex numbers are on one side only, the one that there is, else the cheaper."""
     given = any(x.type.kind == "c" for x in traced.wanted_inputs())
     results = any(r.type.kind == "c" for r in traced.func.results[:count])
     return results if given != results else _forward_is_less(interpreter, traced, count)

@@ -22,7 +22,7 @@ from ..ir.nodes import Const, Let, Value, Var
 from ..ops.families import broadcast_to
 from ..ops.reduction import identity_of
 from ..ops.spelling import Weak, as_value, cast
-from .errors import shape_depends_on_values
+from .errors import selections_of_other_ranks, shape_depends_on_values
 from .values import ArrayRef, Masked
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ def _elementwise(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[
 
     def whole(x: Any) -> Any:
         if isinstance(x, Masked):
-            shape = (*first.mask.shape, *(1,) * (rest - x.rest), *x.array.shape[first.mask.rank:])
-            return ArrayRef(x.array if x.rest == rest else ops.reshape(x.array, shape=shape))
+            if x.rest != rest:
+                raise selections_of_other_ranks(it.here)
+            return ArrayRef(x.array)
         if isinstance(x, (ArrayRef, list, tuple)) and _rank(x) > rest:
             raise shape_depends_on_values(first.loc)
         return x

@@ -45,7 +45,7 @@ from .loops import (
 from .operators import BINARY, Operator, binary
 from .state import capture, restore
 from .trips import can_unroll, trips_of
-from .values import ArrayRef, Instance, Masked, OuterDict, OuterList, to_python
+from .values import ArrayRef, Instance, OuterDict, OuterList, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -227,18 +227,18 @@ def _augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> None:
             if new is not old:
                 store_name(it, frame.mangled(node.target.id), new, node, frame)
         case gast.Subscript():
-            from .indexing import get_item
+            from .indexing import get_item, masked_key
             container = evaluate(it, node.target.value, frame)
             key = evaluate(it, node.target.slice, frame)
             it.at(frame.location(node.target))
-            old = get_item(it, container, key)
-            if isinstance(old, Masked):
-                from .writes import masked_part, update_masked
+            masked = masked_key(container.rank, key) if isinstance(container, ArrayRef) else None
+            if masked is not None:
+                from .writes import update_masked
                 operand = evaluate(it, node.value, frame)
                 it.at(frame.location(node))
-                container = masked_part(it, container, key)
-                update_masked(it, op, container, old, operand)
+                update_masked(it, op, container, masked, operand)
                 return
+            old = get_item(it, container, key)
             new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)
             if isinstance(container, (list, dict)) and new is old:
                 return              # what changed in place stays where it is

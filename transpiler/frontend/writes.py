@@ -18,7 +18,8 @@ from ..ops.base import RuleError
 from ..ops.families import broadcast_to
 from ..ops.spelling import as_value, cast
 from .decided import check_not_kept
-from .indexing import Index, _check_mask, get_item, index_arrays, is_masked_part, parse_index
+from .errors import selections_of_other_ranks
+from .indexing import Index, MaskedKey, index_arrays, masked_array, masked_key, parse_index
 from .masked import same_value, select_into
 from .operators import Operator, binary
 from .values import ArrayRef, Masked, is_static, to_python
@@ -79,11 +80,9 @@ def write_item(it: Interpreter, ref: ArrayRef, key: Any, value: Any) -> None:
         it.native(changed.__setitem__, to_python(key), to_python(value))
         ref.write(None, changed)
         return
-    if isinstance(key, ArrayRef) and key.dtype == "bool" and not is_static(key):
-        _write_mask(it, ref, key, value)
-        return
-    if is_masked_part(key):
-        _write_mask(it, masked_part(it, ref, key), key[0], value)
+    masked = masked_key(ref.rank, key)
+    if masked is not None:
+        _write_mask(it, masked_array(it, ref, masked), masked, value)
         return
     index = parse_index(it, ref.shape, key)
     base = ref.read()
@@ -96,28 +95,25 @@ def write_item(it: Interpreter, ref: ArrayRef, key: Any, value: Any) -> None:
         put_whole(it, ref, scattered(it, base, index, value, ops.scatter))
 
 
-def masked_part(it: Interpreter, ref: ArrayRef, key: Any) -> ArrayRef:
-    """Of `x[mask, 1:, 2]`, the `x[:, 1:, 2]` that the mask is for; of `x[mask]`, x."""
-    if not is_masked_part(key):
-        return ref
-    rest = get_item(it, ref, (*(slice(None),) * key[0].rank, *key[1:]))
-    assert isinstance(rest, ArrayRef)
-    return rest
-
-
-def _write_mask(it: Interpreter, ref: ArrayRef, mask: ArrayRef, value: Any) -> None:
-    """`x[mask] = value` with a mask known at run time."""
-    _check_mask(it, ref.shape, mask.shape, 0)
-    whole = mask.read()
+def _write_mask(it: Interpreter, ref: ArrayRef, key: MaskedKey, value: Any) -> None:
+    """`x[mask] = value` with a mask known at run time; ref: what it selects from, its axes first."""
+    mask, whole = key.mask, key.mask.read()
     if mask.rank < ref.rank:
         whole = ops.broadcast(whole, shape=ref.shape, axes=tuple(range(mask.rank)))
-    if isinstance(value, Masked) and same_value(value.mask, mask.read()) and value.array.rank <= ref.rank:
+    if isinstance(value, Masked) and same_value(value.mask, mask.read()):
+        if value.rest != ref.rank - mask.rank or key.place:
+            raise selections_of_other_ranks(it.here)
         put_whole(it, ref, select_into(ref.read(), value, ref.dtype))
         return
     if not isinstance(value, Masked):
         from .numpy_calls import lower
         given = as_value(lower(value))
-        if given.rank == 1 + ref.rank - mask.rank and given.shape[0] != 1:
+        selected = 1 + ref.rank - mask.rank
+        if key.place and given.rank <= selected:            # the selected elements first, as in `ref`
+            given = ops.reshape(given, shape=(*(1,) * (selected - given.rank), *given.shape))
+            order = (key.place, *(k for k in range(selected) if k != key.place))
+            value = given = ops.transpose(given, axes=order)
+        if given.rank == selected and given.shape[0] != 1:
             value = _in_order(mask.read(), given)
     new = fitted(it, value, ref.dtype, ref.shape)
     put_whole(it, ref, ops.select(whole, new, ref.read()))
@@ -141,10 +137,14 @@ def _in_order(mask: Value, values: Value) -> Value:
     return ops.reshape(found, shape=(*mask.shape, *values.shape[1:]))
 
 
-def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, masked: Masked, operand: Any) -> None:
+def update_masked(it: Interpreter, op: Operator, container: ArrayRef, key: MaskedKey, operand: Any) -> None:
     """`x[mask] op= number` with a mask known at run time."""
+    ref = masked_array(it, container, key)
+    masked = Masked(ref.read(), key.mask.read(), it.here)
     check_writable(it, ref)
-    if isinstance(operand, (list, tuple)) or (isinstance(operand, ArrayRef) and operand.rank > masked.rest):
+    if isinstance(operand, Masked) and key.place:
+        raise selections_of_other_ranks(it.here)
+    if isinstance(operand, (list, tuple)) or (isinstance(operand, ArrayRef) and operand.rank > masked.rest - key.place):
         raise error("E311", "updating through a mask that is known only at run time takes a number", it.here,
                     help="use np.where(mask, a, b)")
     new = binary(it, op, masked, operand)
