@@ -94,7 +94,12 @@ class Later:
         """The shapes of what is to be given, from the value that it belongs to."""
         return [np.shape(x) for x in _matching(self.given, like, self.kind)]
 
-    def __call__(self, residuals: Sequence[Any], shapes: Sequence[tuple[int, ...]], given: Any) -> Any:
+    def gives_arrays(self, like: Any) -> bool:
+        """Whether the value, or the primals, came as Arrays: then what is computed later does, too."""
+        return any(type(x) is Array for x in _matching(self.given, like, self.kind))
+
+    def __call__(self, residuals: Sequence[Any], shapes: Sequence[tuple[int, ...]], given: Any,
+                 arrays: bool = False) -> Any:
         leaves = _matching(self.given, given, self.kind)
         as_given = _on_device if self.target.is_xla else _typed
         flat = [as_given(leaf, type, shape, self.kind)
@@ -105,7 +110,7 @@ class Later:
         convert = converters(self.made, self.func)
         values = [made] if len(self.func.results) == 1 else made
         values = [x if c is None else c(x) for x, c in zip(values, convert, strict=True)]
-        if any(type(x) is Array for x in (*residuals, *leaves)):
+        if arrays or any(type(x) is Array for x in (*residuals, *leaves)):
             values = [as_array(x) if isinstance(x, (np.ndarray, np.generic)) else x for x in values]
         return rebuild(self.made, values)
 
@@ -115,9 +120,10 @@ class Pullback:
 
     def __init__(self, later: Later, residuals: tuple[Any, ...], value: Any) -> None:
         self._later, self._residuals, self._shapes = later, residuals, later.shapes(value)
+        self._arrays = later.gives_arrays(value)
 
     def __call__(self, ct: Any) -> Any:
-        return self._later(self._residuals, self._shapes, ct)
+        return self._later(self._residuals, self._shapes, ct, self._arrays)
 
 
 class Pushforward:
@@ -125,9 +131,10 @@ class Pushforward:
 
     def __init__(self, later: Later, residuals: tuple[Any, ...], primals: tuple[Any, ...]) -> None:
         self._later, self._residuals, self._shapes = later, residuals, later.shapes(primals)
+        self._arrays = later.gives_arrays(primals)
 
     def __call__(self, *tangents: Any) -> Any:
-        return self._later(self._residuals, self._shapes, tangents)
+        return self._later(self._residuals, self._shapes, tangents, self._arrays)
 
 
 def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, names: Sequence[str],

@@ -246,3 +246,11 @@ def test_other_devices_are_refused():
     with pytest.raises(ValueError, match="no device 'gpu'"):
         jit(lambda x: device_put(x, "gpu"))(np.ones(3))
     np.testing.assert_array_equal(jit(lambda x: device_put(x) * 2)(np.ones(3)), [2, 2, 2])
+
+
+def test_linear_parts_give_arrays_where_the_primals_were_some(x):
+    for own in (x, np.asarray(x)):
+        value, pull = gradsmith.vjp(lambda x: 2.0 * x, own)                 # linear: nothing is kept of x
+        assert type(own) is type(value) is type(pull(np.ones((2, 3)))[0])
+        value, push = gradsmith.linearize(lambda x: 2.0 * x, own)
+        assert type(own) is type(value) is type(push(np.ones((2, 3))))
