@@ -260,11 +260,13 @@ class _Parser:
             return DictSpec(tuple(entries))
         name = self.expect("name", "expected a type")
         dtype = DTYPE_NAMES.get(name.text)
+        if dtype == "float16" or name.text in ("bf16", "bfloat16"):
+            short = "f16" if dtype == "float16" else "bf16"
+            raise self.at_token("E502", f"{dtype or 'bfloat16'} is not supported", name, help=(
+                f"write f32; what is written for XLA can be in half precision: --cast {short}, or cast=\"{short}\""))
         if dtype is None:
             help = did_you_mean(name.text, DTYPE_NAMES) or "the types are " + ", ".join(_SHORT_NAMES)
             raise self.at_token("E502", f"`{name.text}` is not a type", name, help=help)
-        if dtype == "float16":
-            raise self.at_token("E502", "float16 is not supported", name, help="write f32")
         return self.array(dtype) if self.take("[") else ScalarSpec(dtype)
 
     def entry(self) -> tuple[str, Spec]:

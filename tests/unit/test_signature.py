@@ -91,6 +91,7 @@ def test_one_dimension_has_one_order():
         ('f64["n m"]', "E501", "not the name of a dimension", "    ^^^^^"),
         ("i64, flaot64[n]", "E502", "`flaot64` is not a type", "     ^^^^^^^"),
         ("f64, f16[n]", "E502", "float16 is not supported", "     ^^^"),
+        ("f64, bf16[n]", "E502", "bfloat16 is not supported", "     ^^^^"),
         ("__import__('os')", "E502", "`__import__` is not a type", "^^^^^^^^^^"),
         ("f64 @ f64", "E501", "`@` has no meaning in a signature", "    ^"),
     ],

@@ -154,8 +154,8 @@ def _uses(value: Value, sizes: Mapping[str, int]) -> bool:
 
 def _whole(value: Value, sizes: Mapping[str, int], stmt: Let | None) -> RuleError | TranspileError:
     name = value.name if isinstance(value, Var) else "an array"
-    problem = RuleError(
-        f"StableHLO needs every size as a number, and {name}: {value.type}, whose size follows from a run-time value, "
-        "is used as a whole", code="E207", kind=NotImplementedError,
-        help="give the array room for all that there can be, and count what is in it")
+    what = (f"{name}: {value.type}, whose size follows from a run-time value, is used as a whole"
+            if _uses(value, sizes) else "a size that follows from a run-time value is computed with")
+    problem = RuleError(f"StableHLO needs every size as a number, and {what}", code="E207", kind=NotImplementedError,
+                        help="give the array room for all that there can be, and count what is in it")
     return problem if stmt is None or stmt.loc is None else problem.at(stmt.loc)

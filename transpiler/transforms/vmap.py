@@ -100,7 +100,9 @@ class Batching:
         return self.stands(old, Var(name or old.name, Type(type.dtype, (self.size, *type.shape))))
 
     def stands(self, old: Var, new: Any) -> Any:
-        """`new`, which has the batch axis if it is no constant, as what stands for `old`."""
+        """`new`, which has the batch axis, as what stands for `old`.  A constant is the same for all elements."""
+        if isinstance(new, Const) and new.type.rank > old.type.rank:
+            new = Const(new.value, new.type.with_shape(new.type.shape[1:]))
         self.copier.values[old] = new
         if isinstance(new, Var):
             self.lanes.add(new)
