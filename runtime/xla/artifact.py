@@ -14,9 +14,9 @@ def to_portable_artifact(text: str, version: str | None = None) -> bytes:
 
     XlaError: the module is refused, or holds what that version lacks.
     """
+    module = parsed(text)
     from jaxlib.mlir.dialects import stablehlo
     wanted = version or stablehlo.get_minimum_version()
-    module = parsed(text)
     try:
         _written_out(module)
         return bytes(stablehlo.serialize_portable_artifact(module, wanted))

@@ -184,16 +184,41 @@ class Bounds:
         return None if trips is None else first + change * trips
 
     def _extreme(self, stmt: For | While, k: int, first: int, most: bool, depth: int) -> int | None:
-        """`most` of a carry that each trip replaces by the greater (or smaller) of it and another int."""
-        following, carry = self.ints.dim(stmt.body.results[k]), self.ints.dim(stmt.carries[k])
-        call = _only_atom(following)
-        if not isinstance(call, DimCall) or call.kind not in ("max", "min") or carry not in call.args:
-            return None
-        if most != (call.kind == "max"):
-            return first
-        bounds = [self._of(a, most, depth) for a in call.args if a != carry]
-        known = [first, *(b for b in bounds if b is not None)]
-        return None if None in bounds else max(known) if most else min(known)
+        """The bound of a carry that is always one of some ints, such as the greatest so far: of all of these."""
+        seen, found = {stmt.carries[k].name}, first
+        pending = [self.ints.dim(stmt.body.results[k])]
+        while pending:
+            dim = pending.pop()
+            atom = _only_atom(dim)
+            if isinstance(atom, Symbol) and atom.name in seen:
+                continue
+            choices = self._choices(atom)
+            if choices:
+                seen |= {atom.name} if isinstance(atom, Symbol) else set()
+                pending += choices
+                continue
+            bound = self._of(dim, most, depth - 1)
+            if bound is None:
+                return None
+            found = max(found, bound) if most else min(found, bound)
+        return found
+
+    def _choices(self, atom: Any) -> list[Any]:
+        """Ints one of which this is, none where it may be another."""
+        if isinstance(atom, DimCall):
+            return list(atom.args) if atom.kind in ("max", "min") else []
+        name = atom.name if isinstance(atom, Symbol) else None
+        if name not in self._carry and name not in self._owner:
+            return []
+        stmt, k = self._carry[name] if name in self._carry else self._owner[name]
+        if isinstance(stmt, If):
+            values = (stmt.then.results[k], stmt.orelse.results[k])
+        else:
+            assert isinstance(stmt, (For, While))
+            if self._change(stmt, k) is not None:
+                return []
+            values = (stmt.inits[k], stmt.body.results[k])
+        return [self.ints.dim(v) for v in values]
 
     def _change(self, stmt: For | While, k: int) -> int | None:
         change = self.ints.dim(stmt.body.results[k]) - self.ints.dim(stmt.carries[k])

@@ -363,10 +363,11 @@ def inserted_in_order(x):
 
 def along_diagonals(x):
     a = np.outer(x, x) + 0.5
-    for d in range(7):
-        for i in range(max(0, d - 3), min(4, d + 1)):
-            if i > 0 and d - i > 0:
-                a[i, d - i] += a[i - 1, d - i] * a[i, d - i - 1]
+    for _ in range(2):
+        for d in range(7):
+            for i in range(max(0, d - 3), min(4, d + 1)):
+                if i > 0 and d - i > 0:
+                    a[i, d - i] += a[i - 1, d - i] * a[i, d - i - 1] * 0.1
     return np.sum(np.sin(a))
 
 

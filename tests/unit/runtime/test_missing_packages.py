@@ -26,3 +26,17 @@ def test_neither_is_imported_without_need():
     program = "import sys, gradsmith; gradsmith.jit(abs)(-1.0); print({'jax', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "set()" == done.stdout.strip(), done.stderr
+
+
+def test_a_portable_artifact_without_jaxlib():
+    program = """
+import sys
+sys.modules["jax"] = sys.modules["jaxlib"] = None
+import gradsmith
+try:
+    gradsmith.xla.to_portable_artifact("module {}")
+except ImportError as missing:
+    print(missing)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "pip install gradsmith[xla]" in done.stdout, done.stderr
