@@ -57,11 +57,13 @@ def imported_value(text: str) -> Any:
 def _module(place: str, text: str, base: Path) -> Iterator[tuple[ModuleType, dict[str, ModuleType], bool]]:
     """The module, the modules that were there before, and whether it is a file."""
     is_file = place.endswith(".py") or "/" in place or "\\" in place
-    modules, path = dict(sys.modules), list(sys.path)
+    modules, path, writes_no_bytecode = dict(sys.modules), list(sys.path), sys.dont_write_bytecode
+    # Python takes bytecode of a source that was changed within the same second for current: none is left behind.
+    sys.dont_write_bytecode = True
     try:
         yield (_import_file(base / place, text) if is_file else _import_module(place, base, text)), modules, is_file
     finally:
-        sys.path[:] = path
+        sys.path[:], sys.dont_write_bytecode = path, writes_no_bytecode
         for added in set(sys.modules) - set(modules):
             if _is_users(sys.modules.get(added), added):
                 del sys.modules[added]
