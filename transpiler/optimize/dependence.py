@@ -13,6 +13,7 @@ from ..ir import dims
 from ..ir.dims import DimExpr, Symbol
 from ..ir.ints import Ints
 from ..ir.nodes import Const, For
+from ..ir.walk import all_statements, bound_inside
 from ..transforms.inequalities import Row, may_hold
 
 
@@ -37,7 +38,6 @@ class Access:
 Order = tuple[For, For, Literal["before", "after", "same"]]
 
 
-
 class Dependences:
     def __init__(self, ints: Ints) -> None:
         self.ints = ints
@@ -47,8 +47,7 @@ class Dependences:
         at_least_zero: list[Row] = []
         zero: list[Row] = []
         known = _Rows(self.ints, at_least_zero)
-        sides = [{loop.index.name: f"{side} {loop.index.name}" for loop in access.loops}
-                 for side, access in (("a", a), ("b", b))]
+        sides = [{name: f"{side} {name}" for name in _inside(access.loops[0])} for side, access in (("a", a), ("b", b))]
         for names, access in zip(sides, (a, b)):
             for loop in access.loops:
                 known.bounds(loop, names)
@@ -63,6 +62,11 @@ class Dependences:
             zero.append(_plus(known.linear(p, sides[0]), known.linear(q, sides[1]), -1))
         known.close()
         return may_hold(at_least_zero, zero)
+
+
+def _inside(loop: For) -> set[str]:
+    """Names of what differs from trip to trip: of indices, and of ints that are computed or read in the loop."""
+    return {loop.index.name, *(v.name for s in all_statements(loop.body) for v in (*s.targets, *bound_inside(s)))}
 
 
 def step_of(loop: For) -> int:

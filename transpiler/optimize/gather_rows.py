@@ -214,15 +214,15 @@ class _Rows:
 
     def _element(self, row: Var, indices: Sequence[Value], array: Value, distances: Sequence[int]) -> Value:
         total: dict[tuple[object, ...], tuple[list[Value], Value]] = {}
+        own = {self.nest.loops[0].index.name, *(t.name for let in self.nest.lets for t in let.targets)}
         for distance in distances:
             adds = [let for c, let in self.nest.adds if c == distance]
             copier = self._trip(row, -distance, indices, adds)
             for let in adds:
                 place = [row if a == self.nest.axis else copier.value(p) for a, p in enumerate(let.args[2:])]
                 beside = [self.ints.dim(p) for a, p in enumerate(let.args[2:]) if a != self.nest.axis]
-                own = self.nest.loops[0].index.name
-                # positions that the outermost index takes part in are other ones for each distance
-                key = (*beside, distance if any(own in symbols_of(d) for d in beside) else None)
+                # positions that the outermost index, or what is read in the nest, takes part in differ with the distance
+                key = (*beside, distance if any(own & symbols_of(d).keys() for d in beside) else None)
                 value = copier.value(let.args[1])
                 before = total.get(key)
                 total[key] = (place, value) if before is None else (before[0], self._sum(let, before[1], value))

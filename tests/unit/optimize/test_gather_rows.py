@@ -123,3 +123,22 @@ def test_what_stays(change):
 def test_one_row_is_left_to_the_innermost_loop():
     func = parse_func(text(("j1, k1", "j1, k", "j1, k1")))
     assert gather_rows(func) is func
+
+
+def test_columns_that_are_read_differ_from_row_to_row():
+    func = parse_func("""
+func f(w: f64[n,m], d: f64[p,q], c: i64[n,m], h: i64) -> (f64[p,q]):
+  e: f64[p,q] = for j: i64 in 0 .. h step 1 carry (x: f64[p,q] = d):
+    j1: i64 = add(j, 1)
+    x4: f64[p,q] = for k: i64 in 0 .. 3:i64 step 1 carry (y: f64[p,q] = x):
+      v: f64 = load(w, j, k) {index=[at,at]}
+      at: i64 = load(c, j, k) {index=[at,at]}
+      y2: f64[p,q] = add_at(y, v, j, at) {index=[at,at]}
+      y3: f64[p,q] = add_at(y2, v, j1, at) {index=[at,at]}
+      yield y3
+    yield x4
+  return e
+""")
+    result = gather_rows(func)
+    rng = np.random.default_rng(0)
+    same(func, result, rng.normal(size=(5, 3)), rng.normal(size=(6, 4)), rng.integers(0, 4, size=(5, 3)), 5)

@@ -271,3 +271,19 @@ func f(d: f64[n,n], w: f64[n,n], h: i64) -> (f64[n,n]):
         np.testing.assert_allclose(b, a, rtol=1e-13)
 
 
+
+
+def pushed(w, q):
+    """Where a trip writes is read from an array: another trip may read what it wrote."""
+    x = w.copy()
+    for j in range(q.shape[0]):
+        for i in range(w.shape[0] - 1):
+            p = q[j]
+            x[i + 1, p] = x[i, p + 1] * 0.5 + w[i, j]
+    return x
+
+
+def test_places_that_are_read_differ_from_trip_to_trip():
+    w = np.random.default_rng(5).normal(size=(6, 5))
+    for q in ([2, 1, 0, 1], [0, 1, 2, 3], [3, 2, 1, 0]):
+        np.testing.assert_array_equal(gradsmith.jit(pushed)(w, np.array(q)), pushed(w, np.array(q)))
