@@ -221,7 +221,7 @@ class _Rows:
             for let in adds:
                 place = [row if a == self.nest.axis else copier.value(p) for a, p in enumerate(let.args[2:])]
                 beside = [self.ints.dim(p) for a, p in enumerate(let.args[2:]) if a != self.nest.axis]
-                # positions that the outermost index, or what is read in the nest, takes part in differ with the distance
+                # positions made of the outermost index, or of what the nest reads, differ with the distance
                 key = (*beside, distance if any(own & symbols_of(d).keys() for d in beside) else None)
                 value = copier.value(let.args[1])
                 before = total.get(key)
