@@ -177,7 +177,7 @@ def _composed(found: Traced) -> Composed:
     try:
         guards = [*size_guards(func, found.trace, request.name), *sharing_guards(func, request.name)]
         emitted = emit_lines(program, name=entry.compiled_name, doc=_header(found, func), guards=guards,
-                             parallel=request.parallel, standalone=request.standalone)
+                             parallel=request.parallel, standalone=request.standalone, fills=True)
     except RuleError as problem:
         code = "E207" if request.standalone else problem.code
         raise error(code, problem.message, help=problem.help, kind=problem.kind) from None

@@ -73,6 +73,11 @@ def placed(message: str, loc: Location | None) -> str:
     return f"{message} [{os.path.basename(loc.file)}:{loc.line}{': ' + text if text else ''}]"
 
 
+def escaped(text: str) -> str:
+    """Static text inside a template that `str.format` fills."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def in_lanes(lanes: Sequence[object]) -> str:
     """What a message ends in where elements of batches are computed, outermost batch first: ` (in lane 2)`."""
     if not lanes:

@@ -121,7 +121,8 @@ _MODULES = {name: module for module, names in _ON_DEMAND.items() for name in nam
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    module = "filled" if name.startswith("Filled") else _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     return found

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.dims import symbols_of
-from ..ir.nodes import Const, Func, Let, Module
+from ..ir.nodes import Check, Const, Func, Let, Module
 from ..ir.walk import blocks, operands
 from ..ops.base import RuleError
 from ..stack import deep_stack
@@ -29,6 +29,7 @@ from .expressions import Expressions
 from .names import RESERVED, Naming
 from .numbers import PythonNumbers
 from .plan import Plan
+from .raising import filled_name, has_places
 from .statements import INDENT, Line, Writer
 from .storage import Storage
 
@@ -39,13 +40,15 @@ Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes;
 @dataclass(frozen=True)
 class Options:
     """How the text is written.  parallel: loops over `prange` where the IR says so.  standalone: import nothing of
-    ours.  quick: allocate through gradsmith.kernels, for text that is compiled rather than read.  decorator: False for
-    plain functions, or the text to use instead of `@njit(...)`."""
+    ours.  quick: allocate through gradsmith.kernels, for text that is compiled rather than read.  fills: exceptions put
+    run-time values into their messages; else whoever catches them does.  decorator: False for plain functions, or the
+    text to use instead of `@njit(...)`."""
 
     comments: bool = True
     parallel: bool = False
     standalone: bool = False
     quick: bool = False
+    fills: bool = False
     decorator: bool | str = True
 
 
@@ -96,7 +99,7 @@ def emit_lines(func: Func | Module, *, name: str | None = None, doc: str = "", z
         functions = {key: f"{text}_" if text in called else text for key, text in functions.items()}
     texts = [one.text() for one in written]
     kernels = set[str]().union(*(text.kernels for text in texts))
-    helpers = [alone.FUNCTIONS[name] for name in sorted(called & alone.FUNCTIONS.keys())] if options.standalone else []
+    helpers = [text for text in map(alone.helper, sorted(called)) if text is not None] if options.standalone else []
     body = "\n\n\n".join([*helpers, *(text.source for text in texts)])
     if options.quick and not options.standalone:
         body, allocations = _own_allocations(body)
@@ -182,6 +185,8 @@ class _Function:
         for condition, _ in self.guards:
             found |= {node.func.id for node in ast.walk(ast.parse(condition, mode="eval"))
                       if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        if self.options.fills:
+            found |= {filled_name(s.kind) for s in self.plan.statements() if isinstance(s, Check) and has_places(s)}
         return found - BUILTINS
 
     def _sizes(self) -> list[str]:
@@ -210,7 +215,7 @@ class _Function:
 
     def text(self) -> _Text:
         writer = Writer(self.plan, self.storage, self.naming, self.expressions, dict(self.functions),
-                        self.is_entry)
+                        self.is_entry, self.options.fills)
         for param in self.func.params:
             if param.name in self.zero_d:
                 writer.line(f"{self.naming.of(param)} = {self.naming.of(param)}[()]")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..ops.base import RuleError
 from .access import BUILTINS
+from .raising import filled_exception, is_filled
 from .templates import parse_template
 
 _ONE = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "arcsin",
@@ -94,3 +95,8 @@ def distinct(a):
             return False
     return True''',
 }
+
+
+def helper(name: str) -> str | None:
+    """The text of a class or function that the module needs to have itself; None where NumPy has it."""
+    return filled_exception(name) if is_filled(name) else FUNCTIONS.get(name)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 
-from ..errors import in_lanes, placed
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from . import calls
 from . import templates as t
@@ -23,6 +22,7 @@ from .expressions import Expressions, computes, names_in
 from .memory import left_over
 from .names import INDICES, Naming
 from .plan import Plan
+from .raising import filled, left_to_fill, quoted
 from .storage import Storage
 
 if TYPE_CHECKING:
@@ -61,11 +61,12 @@ class Assignment:
 
 class Writer:
     """Writes the body of one function; `functions` gives the names of the module's functions in the text; is_entry:
-    whether it is called from outside, rather than by others of these."""
+    whether it is called from outside, rather than by others of these; fills: exceptions fill their messages."""
 
     def __init__(self, plan: Plan, storage: Storage, naming: Naming, expressions: Expressions,
-                 functions: dict[str, str], is_entry: bool = True) -> None:
+                 functions: dict[str, str], is_entry: bool = True, fills: bool = False) -> None:
         self.is_entry = is_entry
+        self.fills = fills
         self.plan = plan
         self.storage = storage
         self.naming = naming
@@ -132,15 +133,15 @@ class Writer:
         self.depth -= len(indices)
 
     def check(self, stmt: Check) -> None:
-        """`if not ...: raise ...`; with values, the places of the message are left to the run time to fill."""
+        """`if not ...: raise ...`."""
         always = isinstance(stmt.pred, Const) and not stmt.pred.value
         if not always:
             self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
             self.depth += 1
         self.write_back(self.storage.memory.kept(stmt.kept))
-        values = "".join(f", {ast.unparse(self.expressions.value(v))}" for v in (*stmt.values, *stmt.lanes))
-        message = placed(stmt.message, stmt.loc) + in_lanes(["{}"] * len(stmt.lanes))
-        self.line(f"raise {stmt.kind}({_quoted(message)}{values})", stmt.loc)
+        kind, message, values = filled(stmt) if self.fills else left_to_fill(stmt)
+        given = [quoted(message), *(ast.unparse(self.expressions.value(v)) for v in values)]
+        self.line(f"raise {kind}({', '.join(given)})", stmt.loc)
         if not always:
             self.depth -= 1
 
@@ -150,13 +151,13 @@ class Writer:
         values = [ast.unparse(self.expressions.value(v)) for v in stmt.values]
         if pieces is not None:
             supply = iter(values)
-            self.line(f"print({', '.join(next(supply) if p is None else _quoted(p) for p in pieces)})", stmt.loc)
+            self.line(f"print({', '.join(next(supply) if p is None else quoted(p) for p in pieces)})", stmt.loc)
             return
         self.line("with objmode():")
         self.depth += 1
-        text = _quoted(stmt.message)
-        self.line(f"print({text}.format({', '.join(values)}), end={_quoted('')})" if values else
-                  f"print({text}, end={_quoted('')})", stmt.loc)
+        text = quoted(stmt.message)
+        self.line(f"print({text}.format({', '.join(values)}), end={quoted('')})" if values else
+                  f"print({text}, end={quoted('')})", stmt.loc)
         self.depth -= 1
 
     def block(self, block: Block) -> None:
@@ -461,8 +462,3 @@ def plain_pieces(stmt: Check) -> list[str | None] | None:
         else:
             pieces.append(part)
     return pieces
-
-
-def _quoted(text: str) -> str:
-    """A string literal in double quotes where that needs no escapes."""
-    return repr(text) if "'" in text or '"' in text else f'"{text}"' if repr(text)[1:-1] == text else repr(text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import ops
-from ..errors import TranspileError, error
+from ..errors import TranspileError, error, escaped
 from ..ir import dims
 from ..ir.build import Builder, Kept, building, const, current, kept_now, size_value
 from ..ir.dims import DimExpr
@@ -24,7 +24,7 @@ from .state import State
 from .templates import (
     DontCare,
 )
-from .texts import escaped, exception_with, parts_of, without_arrays
+from .texts import exception_with, parts_of, without_arrays
 from .values import ArrayRef, OpaqueText, is_object
 
 if TYPE_CHECKING:

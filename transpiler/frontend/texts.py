@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import TranspileError
+from ..errors import TranspileError, escaped
 from ..ir.build import current, size_value
 from ..ir.dims import DimExpr
 from ..ir.nodes import PRINT, Check, Const, Value, Var
@@ -37,11 +37,6 @@ class Raised:
 
 
 PERCENT = re.compile(r"%(%|[-+ #0]*\d*(?:\.\d+)?[sdifgeEGrx])")
-
-
-def escaped(text: str) -> str:
-    """Static text inside a template."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def piece(it: Interpreter, x: Any, spec: str = "", conversion: str = "") -> tuple[str, tuple[Any, ...]]:

@@ -7,6 +7,8 @@ Make it again, rather than edit it, with
 import numpy as np
 from numba import njit
 
+from gradsmith.kernels import FilledIndexError, FilledValueError
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def picked_vmap(x, k):
@@ -25,7 +27,7 @@ def picked_vmap(x, k):
         for lane in range(batch):
             k_at = k[lane]
             if not E[lane]:
-                raise ValueError('{} is too many [picked.py:4: raise ValueError(f"{k} is too many")] (in lane {})', k_at, lane)  # picked.py:4
+                raise FilledValueError('{} is too many [picked.py:4: raise ValueError(f"{{k}} is too many")] (in lane {})', k_at, lane)  # picked.py:4
     b = -n                                      # picked.py:5
     L = np.empty(batch, np.bool_)
     c = True
@@ -37,7 +39,7 @@ def picked_vmap(x, k):
     if not c:
         for lane in range(batch):
             if not L[lane]:
-                raise IndexError("index out of bounds for axis 0 with size n [picked.py:5: return x[k] * x[-k]] (in lane {})", lane)  # picked.py:5
+                raise FilledIndexError("index out of bounds for axis 0 with size n [picked.py:5: return x[k] * x[-k]] (in lane {})", lane)  # picked.py:5
     S = np.empty(batch, np.int64)
     A = np.empty(batch, np.bool_)
     d = True
@@ -51,7 +53,7 @@ def picked_vmap(x, k):
     if not d:
         for lane in range(batch):
             if not A[lane]:
-                raise IndexError("index out of bounds for axis 0 with size n [picked.py:5: return x[k] * x[-k]] (in lane {})", lane)  # picked.py:5
+                raise FilledIndexError("index out of bounds for axis 0 with size n [picked.py:5: return x[k] * x[-k]] (in lane {})", lane)  # picked.py:5
     P = np.empty(batch)
     for i in range(batch):
         k_i = k[i]
