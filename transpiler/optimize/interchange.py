@@ -31,11 +31,12 @@ from functools import partial
 
 from .. import ops
 from ..ir.build import Names, building, current, for_loop, int_const
+from ..ir.dependence import Order
 from ..ir.dims import symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
 from ..ir.walk import Copier, blocks, same_value, substituted, used_names, with_blocks
-from .dependence import Access, Dependences, Order, any_meet, step_of
+from .dependence import Access, Dependences, any_meet, step_of
 from .expand import with_scalars_in_arrays
 from .nest_parts import Nest, Part, parts_of
 from .promote import with_array

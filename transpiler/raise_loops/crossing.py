@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from .. import ops
 from ..ir.build import int_const, size_value
+from ..ir.dependence import axis_items
 from ..ir.index import At
 from ..ir.nodes import Let, Value
-from .facts import Access, axis_items
 from .lane import Lane, lane_of, spread
 from .lanes import Lanes
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from .stores import Writer
 
 
-def crossing_axis(lanes: Lanes, writers: Sequence[Writer], before: set[Let], read: Access, place: Access,
-                  let: Let) -> int | None:
+def crossing_axis(lanes: Lanes, writers: Sequence[Writer], before: set[Let], let: Let) -> int | None:
     """The axis along which the only write passes the place of a read; None where this is not of that kind."""
     if len(writers) != 1 or writers[0].path or before or lanes.flat.checks or not lanes.some or (
             writers[0].stmt.op.adds):
@@ -33,8 +32,9 @@ def crossing_axis(lanes: Lanes, writers: Sequence[Writer], before: set[Let], rea
     if sum(result is not carry for result, carry in zip(loop.body.results, loop.carries)) != 1:
         return None                     # nothing else may be computed from what is only supposed
     passing = []
+    read, written = lanes.facts.place(let), lanes.facts.place(writers[0].stmt)
     for k, (mine, other) in enumerate(zip(axis_items(let), axis_items(writers[0].stmt), strict=True)):
-        if mine[0] == other[0] and read.place[k] == place.place[k] and not _moves(lanes, mine[1]):
+        if mine[0] == other[0] and read[k] == written[k] and not _moves(lanes, mine[1]):
             continue
         moving = lanes.moving(other[1]) if other[1] is not None else None
         if not isinstance(mine[0], At) or not isinstance(other[0], At) or moving is None or abs(moving[0]) != 1 or (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,33 +11,14 @@ import numpy as np
 from .. import ops
 from ..ir import dims
 from ..ir.build import int_const
-from ..ir.dims import DimCall, DimExpr, Symbol, symbols_of
-from ..ir.index import At, Span
-from ..ir.ints import Ints, factor_of
+from ..ir.constraints import Constraints
+from ..ir.dependence import Access, Axis, Place, Relation, may_meet, place_of
+from ..ir.dims import DimCall, Symbol, symbols_of
+from ..ir.inequalities import combined
+from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var
 from ..ir.types import I64
 from ..ir.walk import all_statements, bound_inside
-from ..transforms.inequalities import may_hold
-
-Row = dict[str, int]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Positions first + k * step for 0 <= k < size, as dimensions."""
-
-    first: Any
-    size: Any = 1
-    step: int = 1
-
-    @property
-    def ends(self) -> tuple[Any, Any]:
-        """The lowest and the highest position, where there is one."""
-        last = self.first + (self.size - 1) * self.step
-        return (self.first, last) if self.step > 0 else (last, self.first)
-
-
-Place = tuple[Axis, ...]
 
 
 class Facts:
@@ -81,35 +62,20 @@ class Facts:
 
     def extremes(self, dim: Any) -> tuple[Any, Any] | None:
         """The lowest and highest that the dimension is in any trip, made of sizes; None where that is not known."""
-        low, high = self._extreme(dim, True), self._extreme(dim, False)
-        return None if low is None or high is None else (low, high)
-
-    def _extreme(self, dim: Any, lowest: bool) -> Any | None:
-        for name in reversed(self.ints.loop):
-            if name not in symbols_of(dim):
-                continue
-            loop, factor = self.ints.loop[name], factor_of(dim, name)
-            if factor is None or not isinstance(loop.step, Const):
-                return None
-            up = loop.step.value > 0
-            last = self.dim(loop.hi) + (-1 if up else 1)
-            dim = dims.substitute(dim, {name: self.dim(loop.lo) if (up == (factor > 0)) == lowest else last})
-        return dim if self.is_known(dim) else None
+        high, below = self.ints.most(dim), self.ints.most(-dim)
+        if high is None or below is None or not self.is_known(high) or not self.is_known(below):
+            return None
+        return -below, high
 
     def decided(self, comparison: Let, path: Sequence[tuple[Value, bool]], sites: Mapping[Var, Any]) -> bool | None:
         """What a comparison of ints surely is where the conditions hold, in every trip of the loops; None: not known.
         """
-        known: list[Row] = []
-        names: set[str] = set()
-        for pred, wanted in path:
-            for let, holds in _parts(pred, wanted, sites):
-                known += self._rows(let, holds, names)
         for answer in (True, False):
-            against = self._rows(comparison, not answer, names)
-            if not against:
-                continue
-            bounds = self._ranges(names)
-            if not may_hold([*known, *bounds, *against]):
+            known = Constraints(self.ints)
+            for pred, wanted in path:
+                for let, holds in _parts(pred, wanted, sites):
+                    self._say(known, let, holds)
+            if self._say(known, comparison, not answer) and not known.may_hold():
                 return answer
         return None
 
@@ -127,35 +93,17 @@ class Facts:
             return False
         return self.decided(let, path, sites) is True
 
-    def _rows(self, let: Let, holds: bool, names: set[str]) -> list[Row]:
-        """The comparison as rows that are not negative, or that it fails; none for what is not linear."""
+    def _say(self, known: Constraints, let: Let, holds: bool) -> bool:
+        """That the comparison holds, or that it fails.  False: that is no linear inequality."""
         relation = let.op.relates if holds else _OPPOSITE[let.op.relates]
-        a, b = map(self.dim, let.args)
-        apart = {"<": [b - a - 1], "<=": [b - a], ">": [a - b - 1], ">=": [a - b], "==": [a - b, b - a],
-                 "!=": []}[relation]
-        names.update(symbols_of(a), symbols_of(b))
-        return [_row(dim) for dim in apart]
-
-    def _ranges(self, names: set[str]) -> list[Row]:
-        """The bounds of the loops whose indices are among the names, and of sizes."""
-        rows: list[Row] = []
-        todo, done = sorted(names), set()
-        while todo:
-            name = todo.pop()
-            if name in done:
-                continue
-            done.add(name)
-            loop = self.ints.loop.get(name)
-            if name in self.sizes:
-                rows.append({name: 1})
-            if loop is None or not isinstance(loop.step, Const):
-                continue
-            first, last = self.dim(loop.lo), self.dim(loop.hi)
-            low, high = (first, last - 1) if loop.step.value > 0 else (last + 1, first)
-            index = dims.symbol(name, 0)
-            rows += [_row(index - low), _row(high - index)]
-            todo += [*symbols_of(low), *symbols_of(high)]
-        return rows
+        a, b = (known.row(self.dim(arg)) for arg in let.args)
+        if relation in ("<", "<="):
+            known.not_above(combined(a, 1, {"": 1}, int(relation == "<")), b)
+        elif relation in (">", ">="):
+            known.not_above(combined(b, 1, {"": 1}, int(relation == ">")), a)
+        elif relation == "==":
+            known.equal(a, b)
+        return relation != "!="
 
     def emitted(self, dim: Any) -> Value:
         """The dimension as a value, from the ints that it is named after."""
@@ -183,14 +131,7 @@ class Facts:
 
     def place(self, let: Let) -> Place:
         """Where a load, store or add_at reads or writes."""
-        axes: list[Axis] = []
-        for item, scalar in axis_items(let):
-            if isinstance(item, At):
-                assert scalar is not None
-                axes.append(Axis(self.dim(scalar)))
-            else:
-                axes.append(Axis(item.start if scalar is None else self.dim(scalar), item.size, item.step))
-        return tuple(axes)
+        return place_of(let, self.ints)
 
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
@@ -219,116 +160,26 @@ def _parts(pred: Value, wanted: bool, sites: Mapping[Var, Any]) -> Iterator[tupl
             yield from _parts(stmt.args[0], not wanted, sites)
 
 
-def _row(dim: Any) -> Row:
-    """A dimension as coefficients of monomials."""
-    if isinstance(dim, (int, np.integer)):
-        return {"": int(dim)}
-    return {"*".join(map(str, monomial)): c for monomial, c in dim.terms}
-
-
-def axis_items(let: Let) -> list[tuple[At | Span, Value | None]]:
-    """For each axis of the array that the statement reads or writes, its item and the run-time int that it takes."""
-    scalars = iter(let.args[1 if let.op.access == "load" else 2:])
-    found: list[tuple[At | Span, Value | None]] = []
-    for item in let.params["index"]:
-        if isinstance(item, At) or (isinstance(item, Span) and item.start is None):
-            found.append((item, next(scalars)))
-        elif isinstance(item, Span):
-            found.append((item, None))
-    return found
-
-
-@dataclass(frozen=True)
-class Access:
-    """One read or write in the body of a loop; inner: the loops between, outermost first."""
-
-    place: Place
-    inner: tuple[For, ...] = ()
-
-
 class Meeting:
-    """Whether accesses in trips of one loop may touch the same element.
+    """Whether accesses in trips of one loop may touch the same element.  They name the loops that are inside of it.
 
     around: the loops outside, whose trip the two share.  local: names of ints that the body computes.
     """
 
-    def __init__(self, facts: Facts, loop: For, around: Sequence[For], local: set[str]) -> None:
+    def __init__(self, facts: Facts, loop: For, around: Sequence[For], local: Container[str]) -> None:
         self.facts, self.loop, self.around, self.local = facts, loop, around, local
 
     def earlier(self, a: Access, b: Access) -> bool:
         """Whether a of some trip may touch what b does in a later one."""
-        return self._may(a, b, 1)
+        return self._may(a, b, "before")
 
     def same(self, a: Access, b: Access) -> bool:
         """Whether both may touch one place in the same trip."""
-        return self._may(a, b, 0)
+        return self._may(a, b, "same")
 
     def ever(self, a: Access, b: Access) -> bool:
         return self.earlier(a, b) or self.same(a, b) or self.earlier(b, a)
 
-    def _may(self, a: Access, b: Access, later: int) -> bool:
-        rows: list[Row] = []
-        zero: list[Row] = []
-        sizes: dict[str, int] = {}
-        if not isinstance(self.loop.step, Const):
-            return True
-        for side, access in (("a ", a), ("b ", b)):
-            for loop in (*self.around, self.loop, *access.inner):
-                self._bounds(loop, side, rows, zero, sizes)
-        name = self.loop.index.name
-        sign = 1 if self.loop.step.value > 0 else -1
-        if later:
-            rows.append({f"b {name}": sign, f"a {name}": -sign, "": -1})
-        else:
-            zero.append({f"b {name}": 1, f"a {name}": -1})
-        for k, (one, other) in enumerate(zip(a.place, b.place, strict=True)):
-            places = []
-            for side, axis in (("a ", one), ("b ", other)):
-                place = self._linear(axis.first, side, sizes)
-                if axis.size != 1 or axis.step != 1:
-                    along = f"{side}axis {k}"
-                    place = _plus(place, {along: axis.step})
-                    rows.append({along: 1})
-                    rows.append(_plus(self._linear(axis.size, side, sizes), {along: -1, "": -1}))
-                places.append(place)
-            zero.append(_plus(places[0], {n: -c for n, c in places[1].items()}))
-        rows += [{name: 1, "": -low} for name, low in sizes.items()]
-        return may_hold(rows, zero)
-
-    def _bounds(self, loop: For, side: str, rows: list[Row], zero: list[Row], sizes: dict[str, int]) -> None:
-        if not isinstance(loop.step, Const):
-            return
-        first, last = self.facts.dim(loop.lo), self.facts.dim(loop.hi)
-        low, high = (first, last - 1) if loop.step.value > 0 else (last + 1, first)
-        index = self._linear(dims.symbol(loop.index.name, 0), side, sizes)
-        if abs(loop.step.value) != 1:           # index = lo + step * trip
-            start = self._linear(first, side, sizes)
-            trip = {f"{side}trip {loop.index.name}": int(loop.step.value)}
-            zero.append(_plus(index, {n: -c for n, c in _plus(start, trip).items()}))
-        rows.append(_plus(index, {n: -c for n, c in self._linear(low, side, sizes).items()}))
-        rows.append(_plus(self._linear(high, side, sizes), {n: -c for n, c in index.items()}))
-
-    def _linear(self, dim: Any, side: str, sizes: dict[str, int]) -> Row:
-        """A dimension as coefficients; what the body computes has one name for each side."""
-        if isinstance(dim, int):
-            return {"": dim}
-        row: Row = {}
-        for monomial, coefficient in dim.terms:
-            name = ""
-            if monomial:
-                name = "*".join(map(str, monomial))
-                inside = symbols_of(DimExpr(((monomial, 1),))).keys()
-                if not inside.isdisjoint(self.local):
-                    name = side + name
-                elif len(monomial) == 1 and isinstance(monomial[0], Symbol) and name in self.facts.sizes:
-                    name = f"size {name}"
-                    sizes[name] = monomial[0].low
-            row[name] = row.get(name, 0) + coefficient
-        return row
-
-
-def _plus(a: Row, b: Row) -> Row:
-    found = dict(a)
-    for name, c in b.items():
-        found[name] = found.get(name, 0) + c
-    return found
+    def _may(self, a: Access, b: Access, relation: Relation) -> bool:
+        one, other = (replace(x, loops=(*self.around, self.loop, *x.loops)) for x in (a, b))
+        return may_meet(one, other, [(self.loop, self.loop, relation)], self.facts.ints, self.local.__contains__)

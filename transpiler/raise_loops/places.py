@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from .. import ops
 from ..ir.build import size_value
+from ..ir.dependence import Axis, axis_items, axis_of
 from ..ir.index import At, New, Span, index_shape
 from ..ir.nodes import Let, Value, Var
 from ..ir.types import I64
-from .facts import Axis, axis_items
 from .findings import Refused
 from .flat import Path
 from .lane import Items, Lane, filled, is_positive, most, shown_array
@@ -114,10 +114,7 @@ class Places:
         return whole, places
 
     def axis(self, item: At | Span, scalar: Value | None) -> Axis:
-        if isinstance(item, At):
-            assert scalar is not None
-            return Axis(self.lanes.facts.dim(scalar))
-        return Axis(item.start if scalar is None else self.lanes.facts.dim(scalar), item.size, item.step)
+        return axis_of(item, scalar, self.lanes.facts.ints)
 
     def border(self, item: At | Span, scalar: Value | None, dim: Any) -> tuple[int, int] | None:
         """How many elements must stand before and behind the axis for all places to exist, if these are few."""

@@ -16,11 +16,12 @@ from dataclasses import replace
 
 from .. import ops
 from ..ir.build import building, current, located
+from ..ir.dependence import Access, axis_items
 from ..ir.index import Span
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Check, For, If, Let, Stmt, Value, Var
 from ..ir.walk import blocks, replacement, same_value, with_blocks, with_operands
-from .facts import Access, Facts, Meeting, axis_items
+from .facts import Facts, Meeting
 from .flat import readers
 from .lane import Items
 from .versions import Versions, versions_of

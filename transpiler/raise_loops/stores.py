@@ -12,10 +12,11 @@ from typing import Any
 
 from .. import ops
 from ..ir.build import const, located
+from ..ir.dependence import Access, axis_items
 from ..ir.index import At, New, index_shape
 from ..ir.nodes import If, Let, Value, Var
 from .crossing import crossing_axis, read_across
-from .facts import Access, Meeting, axis_items
+from .facts import Meeting
 from .findings import Refused, shown_name
 from .flat import Path
 from .lane import Lane, is_positive, spread
@@ -118,7 +119,7 @@ class Stores:
             if self._serves(read, before, count):
                 version = self._version(count)
                 return lanes.places.load(Lane(version, False), version.shape, axis_items(let), site.path, let)
-        axis = crossing_axis(lanes, self.writers, before, read, self._places[0], let) if not site.path else None
+        axis = crossing_axis(lanes, self.writers, before, let) if not site.path else None
         if axis is not None:
             return self._read_across(let, axis)
         raise Refused(f"each trip needs what the trips before have made of `{self.name}`", self.number)

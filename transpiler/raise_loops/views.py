@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import ops
+from ..ir.dependence import axis_items
 from ..ir.index import At, New, Span
 from ..ir.nodes import Let, Value, Var
-from .facts import axis_items
 from .lane import Items, is_positive
 from .lanes import Lanes
 from .moving import Moving, load_moving, write_moving, written

@@ -13,15 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..ir.dims import DimCall, DimExpr, Symbol, slice_length, substitute, symbols_of
-from ..ir.index import At, New, Span
+from ..ir import dependence
+from ..ir.dependence import Order, Place, place_of
+from ..ir.dims import DimCall, DimExpr, slice_length, substitute, symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Const, For, If, Let, Stmt
 from ..ir.walk import blocks
-from .inequalities import may_hold
 from .scopes import Scope, Scopes
-
-Row = dict[str, int]
 
 
 class Clash(enum.Enum):
@@ -34,21 +32,12 @@ class Clash(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Axis:
-    """first + k * step for 0 <= k < size."""
-
-    first: Any
-    size: Any = 1
-    step: int = 1
-
-
-@dataclass(frozen=True)
 class Access:
-    """scope: the block that it stands in; number: its place in the text; axes: None for anywhere in the array."""
+    """scope: the block that it stands in; number: its place in the text; place: None for anywhere in the array."""
 
     scope: Scope
     number: int
-    axes: tuple[Axis, ...] | None = None
+    place: Place | None = None
 
 
 class Places:
@@ -58,8 +47,8 @@ class Places:
         self.scopes = scopes
         self.number: dict[Stmt, int] = {}
         self.last: dict[Stmt, int] = {}             # the highest number of what is inside
-        self.dim = Ints(scopes.root.block).dim          # ints as dimensions over loop indices, sizes and unknowns
-        self._sizes: dict[str, int] = {}
+        self._ints = Ints(scopes.root.block)
+        self.dim = self._ints.dim                   # ints as dimensions over loop indices, sizes and unknowns
         self._names = {v.name: v for v in scopes.of}
         self._count(scopes.root.block.stmts)
 
@@ -75,18 +64,7 @@ class Places:
         scope = self.scopes.of[let.targets[0]]
         if let.op.access is None:
             return Access(scope, self.number[let])
-        scalars = iter(let.args[1 if let.op.access == "load" else 2:])
-        axes: list[Axis] = []
-        for item in let.params["index"]:
-            if isinstance(item, New):
-                continue
-            if isinstance(item, At):
-                axes.append(Axis(self.dim(next(scalars))))
-            else:
-                assert isinstance(item, Span)
-                first = self.dim(next(scalars)) if item.start is None else item.start
-                axes.append(Axis(first, item.size, item.step))
-        return Access(scope, self.number[let], tuple(axes))
+        return Access(scope, self.number[let], place_of(let, self._ints))
 
     def most_trips(self, loop: For) -> Any | None:
         """The most iterations of an inner loop, as a dimension over what the whole func shares; None if unknown."""
@@ -108,7 +86,7 @@ class Places:
 
     def is_shared(self, dim: Any) -> bool:
         """Whether the dimension has the same value everywhere in the func."""
-        return isinstance(dim, int) or all(self._is_shared(atom) for monomial, _ in dim.terms for atom in monomial)
+        return not any(map(self._differs, symbols_of(dim)))
 
     def clash(self, read: Access, block: Scope, after: int, write: Access) -> Clash:
         """Whether a write may change what was read, where the read is made again when the reverse sweep begins with
@@ -128,39 +106,14 @@ class Places:
     def _may_meet(self, read: Access, write: Access, same: Sequence[For], later: For | None) -> bool:
         """Whether both may touch one place: in the same iteration of some loops, the write in a later one of `later`.
         """
-        at_least_zero: list[Row] = []
-        zero: list[Row] = []
-        for side, access in (("read ", read), ("write ", write)):
-            for loop in access.scope.loops():
-                self._bounds(loop, side, at_least_zero)
-        for loop in same:
-            zero.append(_difference({f"write {loop.index.name}": 1}, {f"read {loop.index.name}": 1}))
+        order: list[Order] = [(loop, loop, "same") for loop in same]
         if later is not None:
-            name = later.index.name
-            if not isinstance(later.step, Const):
-                return True
-            at_least_zero.append(_after(name, later.step.value))
+            order.append((later, later, "before"))
             inner = self._segment_of(later, read, write)
-            if inner is not None and isinstance(inner.step, Const):
-                at_least_zero.append(_after(inner.index.name, inner.step.value))
-        if read.axes is not None and write.axes is not None:
-            for k, (a, b) in enumerate(zip(read.axes, write.axes, strict=True)):
-                places = []
-                for side, axis in (("read ", a), ("write ", b)):
-                    place = self._linear(axis.first, side)
-                    if axis.size != 1 or axis.step != 1:
-                        along = f"{side}axis {k}"
-                        place = _plus(place, {along: axis.step})
-                        at_least_zero.append({along: 1})
-                        at_least_zero.append(_plus(self._linear(axis.size, side), {along: -1, "": -1}))
-                    places.append(place)
-                zero.append(_difference(*places))
-        for row in (*at_least_zero, *zero):
-            for name in row:
-                if name.startswith("size "):
-                    size = self._sizes[name]
-                    at_least_zero.append({name: 1, "": -size})
-        return may_hold(at_least_zero, zero)
+            if inner is not None:
+                order.append((inner, inner, "before"))
+        one, other = (dependence.Access(a.place, tuple(a.scope.loops())) for a in (read, write))
+        return dependence.may_meet(one, other, order, self._ints, self._differs)
 
     @staticmethod
     def _segment_of(loop: For, read: Access, write: Access) -> For | None:
@@ -169,43 +122,10 @@ class Places:
         inner = both[both.index(loop) + 1:] if loop in both else []
         return inner[0] if inner and inner[0].segment else None
 
-    def _bounds(self, loop: For, side: str, rows: list[Row]) -> None:
-        """The index is between the loop's bounds, as far as these are linear."""
-        if not isinstance(loop.step, Const):
-            return
-        up = loop.step.value > 0
-        index = {f"{side}{loop.index.name}": 1}
-        first, last = self.dim(loop.lo), self.dim(loop.hi)
-        low, high = (first, last - 1) if up else (last + 1, first)
-        for part in _parts(low, "max"):
-            rows.append(_difference(index, self._linear(part, side)))
-        for part in _parts(high, "min"):
-            rows.append(_difference(self._linear(part, side), index))
-
-    def _linear(self, dim: Any, side: str) -> Row:
-        """A dimension as coefficients.  What the whole func shares has one name, the rest one for each side."""
-        if isinstance(dim, int):
-            return {"": dim}
-        row: Row = {}
-        for monomial, coefficient in dim.terms:
-            name = ""
-            if monomial:
-                name = "*".join(map(str, monomial))
-                only = monomial[0] if len(monomial) == 1 else None
-                if not all(self._is_shared(atom) for atom in monomial):
-                    name = side + name
-                elif isinstance(only, Symbol) and only.low >= 0 and only.name not in self._names:
-                    name = f"size {name}"
-                    self._sizes[name] = only.low
-            row[name] = row.get(name, 0) + coefficient
-        return row
-
-    def _is_shared(self, atom: Any) -> bool:
-        if isinstance(atom, Symbol):
-            var = self._names.get(atom.name)
-            return var is None or self.scopes.of[var] is self.scopes.root
-        assert isinstance(atom, DimCall)
-        return all(map(self.is_shared, atom.args))
+    def _differs(self, name: str) -> bool:
+        """Whether an int may have several values in a run of the func."""
+        var = self._names.get(name)
+        return var is not None and self.scopes.of[var] is not self.scopes.root
 
 
 def _direction(dim: Any, name: str) -> int:
@@ -230,38 +150,7 @@ def _direction(dim: Any, name: str) -> int:
     return signs.pop() if len(signs) == 1 else 0
 
 
-def _after(name: str, step: int) -> Row:
-    """The write's index comes after the read's."""
-    sign = 1 if step > 0 else -1
-    return {f"write {name}": sign, f"read {name}": -sign, "": -1}
-
-
-def _parts(dim: Any, kind: str) -> list[Any]:
-    """`max(a, b) + c` as [a + c, b + c]: a bound that several must hold for; a lone minimum there says nothing."""
-    if isinstance(dim, int):
-        return [dim]
-    for monomial, coefficient in dim.terms:
-        atom = monomial[0] if len(monomial) == 1 else None
-        if isinstance(atom, DimCall) and atom.kind in ("max", "min"):
-            if coefficient != 1 or atom.kind != kind:
-                return []
-            rest = dim - DimExpr(((monomial, 1),))
-            return [part for arg in atom.args for part in _parts(rest + arg, kind)]
-    return [dim]
-
-
 def _excluded(a: Scope, b: Scope) -> bool:
     """Whether the blocks are in different arms of one branch."""
     arms = {s.owner: s.arm for s in a.around() if isinstance(s.owner, If)}
     return any(isinstance(s.owner, If) and arms.get(s.owner, s.arm) != s.arm for s in b.around())
-
-
-def _plus(a: Row, b: Row) -> Row:
-    found = dict(a)
-    for name, c in b.items():
-        found[name] = found.get(name, 0) + c
-    return found
-
-
-def _difference(a: Row, b: Row) -> Row:
-    return _plus(a, {name: -c for name, c in b.items()})

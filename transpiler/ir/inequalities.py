@@ -48,10 +48,11 @@ def _without_zeros(row: Row) -> dict[str, int]:
 def _substituted(row: Row, name: str, equation: Row) -> dict[str, int]:
     """The row with a variable replaced by what the equation, in which it has the coefficient 1 or -1, says."""
     factor = row.get(name, 0)
-    return _sum(row, 1, equation, -factor * equation[name]) if factor else dict(row)
+    return combined(row, 1, equation, -factor * equation[name]) if factor else dict(row)
 
 
-def _sum(one: Row, a: int, other: Row, b: int) -> dict[str, int]:
+def combined(one: Row, a: int, other: Row, b: int) -> dict[str, int]:
+    """a * one + b * other."""
     found = {name: a * c for name, c in one.items()}
     for name, c in other.items():
         found[name] = found.get(name, 0) + b * c
@@ -72,7 +73,7 @@ def _eliminate(rows: list[dict[str, int]]) -> bool:
         below = [row for row in tight if row.get(name, 0) > 0]
         above = [row for row in tight if row.get(name, 0) < 0]
         rows = [row for row in tight if not row.get(name, 0)]
-        rows += [_sum(low, -high[name], high, low[name]) for low in below for high in above]
+        rows += [combined(low, -high[name], high, low[name]) for low in below for high in above]
 
 
 def _growth(rows: list[dict[str, int]], name: str) -> int:

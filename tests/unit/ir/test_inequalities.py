@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gradsmith.transpiler.transforms.inequalities import may_hold
+from gradsmith.transpiler.ir.inequalities import may_hold
 
 NAMES = ("i", "j", "k")
 BOX = [{name: 1, "": 3} for name in NAMES] + [{name: -1, "": 3} for name in NAMES]     # -3 .. 3
