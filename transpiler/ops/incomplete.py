@@ -18,14 +18,15 @@ from ..ir.nodes import Value
 from ..ir.types import Type
 from . import incomplete_beta_stablehlo as beta_hlo
 from . import incomplete_stablehlo as hlo
+from . import normal_stablehlo as normal_hlo
+from . import quantiles_stablehlo as quantiles_hlo
 from .base import Into, RuleError, Sample
-from .families import Elementwise, elementwise, register, unsupported
+from .families import Elementwise, elementwise, register
 from .samples import between, corner
 from .special import INF
 from .spelling import cast, promote, spell_scipy, spelled
 
 HIGHEST = 2         # order of a derivative with respect to shapes
-NO_HLO = unsupported("StableHLO has no such function")
 
 
 def in_double(call: str) -> Callable[..., str]:
@@ -52,7 +53,7 @@ def row(name: str, arity: int, **rules: Any) -> Elementwise:
     operands = ", ".join(f"{{{k}}}" for k in range(arity))
     kernel = rules.pop("kernel", name)
     return elementwise(name, reference_in_double(name), scalar=in_double(f"{kernel}({operands})"),
-                       stablehlo=rules.pop("stablehlo", NO_HLO), kinds="f", cost=rules.pop("cost", 200), **rules)
+                       kinds="f", cost=rules.pop("cost", 200), **rules)
 
 
 class Slope(Elementwise):
@@ -60,7 +61,6 @@ class Slope(Elementwise):
 
     kinds = "f"
     cost = 1000
-    stablehlo = NO_HLO
     source: str
     orders: tuple[str, ...]
 
@@ -245,11 +245,13 @@ def _inverse_partials(sign: int) -> Callable[..., Any]:
 
 
 gammaincinv = row(
-    "gammaincinv", 2, partials=_inverse_partials(1), singular=(1,), samples=[*between(0.4, 0.9, arity=2)],
+    "gammaincinv", 2, stablehlo=quantiles_hlo.gammaincinv_hlo, partials=_inverse_partials(1), singular=(1,),
+    samples=[*between(0.4, 0.9, arity=2)[:2]],
     doc="The x with P(a, x) = p.")
 
 gammainccinv = row(
-    "gammainccinv", 2, partials=_inverse_partials(-1), singular=(1,), samples=[*between(0.4, 0.9, arity=2)],
+    "gammainccinv", 2, stablehlo=lambda h, a, q: quantiles_hlo.gammaincinv_hlo(h, a, q, True),
+    partials=_inverse_partials(-1), singular=(1,), samples=[*between(0.4, 0.9, arity=2)[:1]],
     doc="The x with 1 - P(a, x) = q.")
 
 
@@ -317,7 +319,8 @@ def _betaincinv_partials(a: Value, b: Value, p: Value, r: Value) -> tuple[Value,
 
 
 betaincinv = row(
-    "betaincinv", 3, partials=_betaincinv_partials, singular=(2,), samples=[*between(0.3, 0.95, arity=3)],
+    "betaincinv", 3, stablehlo=quantiles_hlo.betaincinv_hlo, partials=_betaincinv_partials, singular=(2,),
+    samples=[*between(0.3, 0.95, arity=3)[:2]],
     doc="The x with I_x(a, b) = p.")
 
 
@@ -366,14 +369,15 @@ def _erfcx_partials(x: Value, r: Value) -> tuple[Value]:
     return (_masked(r.eq(0), 2 * x * r - 2 / math.sqrt(math.pi)),)
 
 
-erfcx = row("erfcx", 1, partials=_erfcx_partials, singular=(0,), cost=40,
+erfcx = row("erfcx", 1, stablehlo=normal_hlo.erfcx_hlo, partials=_erfcx_partials, singular=(0,), cost=40,
             samples=[*between(-2, 4), corner([INF, 0.0])], doc="exp(x**2) erfc(x).")
 
-log_ndtr = row("log_ndtr", 1, partials=lambda x, r: (math.sqrt(2 / math.pi) / ops.erfcx(x * -math.sqrt(0.5)),),
+log_ndtr = row("log_ndtr", 1, stablehlo=normal_hlo.log_ndtr_hlo,
+               partials=lambda x, r: (math.sqrt(2 / math.pi) / ops.erfcx(x * -math.sqrt(0.5)),),
                singular=(0,), cost=60, samples=[*between(-4, 3), corner([0.0, -50.0, 40.0])],
                doc="The logarithm of the normal distribution function.")
 
-ndtri = row("ndtri", 1, partials=_ndtri_partials, singular=(0,), cost=60,
+ndtri = row("ndtri", 1, stablehlo=normal_hlo.ndtri_hlo, partials=_ndtri_partials, singular=(0,), cost=60,
             samples=[*between(0.05, 0.95), corner([0.0, 0.5, 1.0])], doc="The quantiles of the normal distribution.")
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from .incomplete_stablehlo import Number, repeat, spread, trigamma, where
+from .incomplete_stablehlo import Number, deviance, repeat, spread, stirling_error, trigamma, where
 
 Jet = tuple[Number, Number, Number, Number, Number, Number]     # a value; by a, b, a twice, a and b, b twice
 
@@ -64,6 +64,52 @@ def beta_fraction(a: Number, b: Number, x: Number) -> Sequence[Number]:
     return repeat([*c, *d, *d, (a < 0)], step)[12:18]
 
 
+def value_of_fraction(a: Number, b: Number, x: Number, where_: Number) -> Number:
+    """`beta_fraction` without its derivatives, where `where_` holds."""
+    eps = 3e-16 if a.value.type.dtype == "float64" else 2e-7
+    d = 1 / (1 - (a + b) * x / (a + 1))
+
+    def step(trip: Number, c: Number, d: Number, ratio: Number, _: Number) -> list[Number]:
+        m = spread(trip, a)
+        middle, quotient = a + 2 * m, a
+        even = m * (b - m) * x / ((middle - 1) * middle)
+        odd = -(a + m) * (a + b + m) * x / (middle * (middle + 1))
+        for term in (even, odd):
+            d, c = 1 / (1 + term * d), 1 + term / c
+            quotient, ratio = d * c, ratio * (d * c)
+        return [c, d, ratio, abs(quotient - 1) < eps]
+
+    return repeat([a.filled(1), d, d, ~where_], step)[2]
+
+
+def log_factor(a: Number, b: Number, log_x: Number, log_y: Number) -> Number:
+    """The logarithm of x**a y**b / B(a, b) for x + y = 1, whose terms cancel where a shape is large."""
+    both, lgamma = a + b, "chlo.lgamma"
+    plain = a * log_x + b * log_y + both.call(lgamma) - a.call(lgamma) - b.call(lgamma)
+    in_order = a < b
+    small, large = where(in_order, a, b), where(in_order, b, a)
+    log_small, log_large = where(in_order, log_x, log_y), where(in_order, log_y, log_x)
+    one, two = large > 10, small > 10
+    return where(two, _around(where(two, small, 10), where(two, large, 10), log_small, log_large),
+                 where(one, _beside(where(two, 10, small), where(one, large, 10), log_small, log_large), plain))
+
+
+def _around(p: Number, q: Number, log_x: Number, log_y: Number) -> Number:
+    """Where both are large: by their distances from the mean."""
+    n = p + q
+    x, y, log_n = n * log_x.call("exponential"), n * log_y.call("exponential"), n.call("log")
+    distances = deviance(p, x, p.call("log") - log_n - log_x) + deviance(q, y, q.call("log") - log_n - log_y)
+    return (stirling_error(n) - stirling_error(p) - stirling_error(q) - distances
+            + 0.5 * (p * (q / n) * (0.5 / math.pi)).call("log"))
+
+
+def _beside(p: Number, q: Number, log_x: Number, log_y: Number) -> Number:
+    """Where q alone is large: gamma(p + q) / gamma(q) by Stirling's series."""
+    n = p + q
+    ratio = (q - 0.5) * (p / q).call("log_plus_one") - p + stirling_error(n) - stirling_error(q)
+    return p * (log_x + n.call("log")) + q * log_y + ratio - p.call("chlo.lgamma")
+
+
 def betainc_hlo(h: Any, a: Any, b: Any, x: Any, in_a: int = 0, in_b: int = 0) -> Any:
     """I_x(a, b), differentiated so many times by a and b."""
     a, b, x = Number(h, a), Number(h, b), Number(h, x)
@@ -74,15 +120,14 @@ def betainc_hlo(h: Any, a: Any, b: Any, x: Any, in_a: int = 0, in_b: int = 0) ->
     swapped = middle > (a + 1) / (a + b + 2)
     p, q = where(swapped, b, a), where(swapped, a, b)
     log_p, log_q = where(swapped, log_y, log_x), where(swapped, log_x, log_y)
-    f = beta_fraction(p, q, where(swapped, 1 - middle, middle))
-    lgamma = "chlo.lgamma"
-    factor = (p * log_p + q * log_q + (p + q).call(lgamma) - (p + 1).call(lgamma) - q.call(lgamma)).call("exponential")
-    both = (p + q).call("chlo.digamma")
-    by_p, by_q = log_p - (p + 1).call("chlo.digamma") + both, log_q - q.call("chlo.digamma") + both
+    end = where(swapped, 1 - middle, middle)
+    factor = log_factor(p, q, log_p, log_q).call("exponential") / p
     if in_a + in_b == 0:
-        part = factor * f[0]
+        part = factor * value_of_fraction(p, q, end, inside)
         found = where(swapped, 1 - part, part)
         return where(is_valid, where(inside, found, where(x > 0, a * 0 + 1, 0.0)), math.nan).value
+    f, both = beta_fraction(p, q, end), (p + q).call("chlo.digamma")
+    by_p, by_q = log_p - (p + 1).call("chlo.digamma") + both, log_q - q.call("chlo.digamma") + both
     if in_a + in_b == 1:
         first, second = by_p * f[0] + f[1], by_q * f[0] + f[2]
         total = where(swapped, second, first) if in_a else where(swapped, first, second)

@@ -6,6 +6,7 @@ The formulas are those of `kernels.incomplete_slopes` and `kernels.rejection`, i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,10 @@ class Number:
 
     def of(self, x: Any) -> Any:
         return x.value if isinstance(x, Number) else self.h.constant(x, self.value.type)
+
+    def filled(self, number: float) -> Number:
+        """An array of its type of equal elements."""
+        return Number(self.h, self.of(number))
 
     def _op(self, name: str, *operands: Any) -> Number:
         return Number(self.h, self.h.op(name, *map(self.of, operands)))
@@ -192,16 +197,74 @@ def gamma_slopes(a: Number, x: Number, log_x: Number) -> tuple[Number, Number, N
     return sums[0], c, is_low, first, second
 
 
+def lower_sum(a: Number, x: Number, where_: Number) -> Number:
+    """P(a, x) / f where `where_` holds: the series alone."""
+    eps = 2e-17 if a.value.type.dtype == "float64" else 1e-8
+    term = 1 / a
+
+    def step(trip: Number, term: Number, total: Number, _: Number) -> list[Number]:
+        term = term * x / (a + spread(trip, a))
+        return [term, total + term, term <= eps * total]
+
+    return repeat([term, term, ~where_], step)[1]
+
+
+def upper_ratio(a: Number, x: Number, where_: Number) -> Number:
+    """(1 - P(a, x)) / f where `where_` holds: the continued fraction alone."""
+    is_double = a.value.type.dtype == "float64"
+    eps, tiny = (3e-16, 1e-300) if is_double else (2e-7, 1e-30)
+    b = where(where_, x + 1 - a, 1)
+    d = 1 / b
+
+    def step(trip: Number, b: Number, c: Number, d: Number, ratio: Number, _: Number) -> list[Number]:
+        i = spread(trip, a)
+        top, b = -i * (i - a), b + 2
+        d, c = 1 / (b + top * d), b + top / c
+        return [b, c, d, ratio * (d * c), abs(d * c - 1) < eps]
+
+    return repeat([b, a.filled(1 / tiny), d, d, ~where_], step)[3]
+
+
+def stirling_error(a: Number) -> Number:
+    """log(gamma(a + 1)) - log(sqrt(2 pi a) (a / e)**a) for a >= 10: Stirling's series."""
+    inverse = 1 / a
+    square, total = inverse * inverse, a.filled(-691 / 360360)
+    for coefficient in (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        total = coefficient + square * total
+    return total * inverse
+
+
+def deviance(a: Number, x: Number, log_ratio: Number) -> Number:
+    """a log(a / x) + x - a without cancellation where a and x are close (Loader, "Fast and accurate computation of
+    binomial probabilities", 2000).  log_ratio: log(a / x)."""
+    v = (a - x) / (a + x)
+    square, total = v * v, a.filled(1 / 19)
+    for odd in range(17, 1, -2):
+        total = 1 / odd + square * total
+    near = (a - x) * v + 2 * a * v * square * total
+    return where(abs(v) < 0.1, near, a * log_ratio + x - a)
+
+
+def log_factor(a: Number, x: Number, log_x: Number) -> Number:
+    """The logarithm of x**a exp(-x) / gamma(a), whose terms cancel where a is large."""
+    large = where(a > 10, a, 10)
+    around = -deviance(large, x, large.call("log") - log_x) - stirling_error(large)
+    small = a * log_x - x - a.call("chlo.lgamma")
+    return where(a > 10, around + 0.5 * (large * (0.5 / math.pi)).call("log"), small)
+
+
 def _factor(a: Number, x: Number) -> Number:
     """x**a exp(-x) / gamma(a)."""
-    return (a * x.call("log") - x - a.call("chlo.lgamma")).call("exponential")
+    return log_factor(a, x, x.call("log")).call("exponential")
 
 
 def gammainc_hlo(h: Any, a: Any, x: Any, upper: bool = False) -> Any:
     a, x = Number(h, a), Number(h, x)
-    low, high, is_low, _, _ = gamma_slopes(a, x, x.call("log"))
-    factor = _factor(a, x)
-    found = where(is_low, 1 - factor * low, factor * high) if upper else where(is_low, factor * low, 1 - factor * high)
+    inside = _finite_inside(a, x)
+    shape, place = where(inside, a, 1), where(inside, x, 1)
+    is_low, factor = place <= shape + 1, _factor(shape, place)
+    low, high = factor * lower_sum(shape, place, is_low), factor * upper_ratio(shape, place, ~is_low)
+    found = where(is_low, 1 - low, high) if upper else where(is_low, low, 1 - high)
     is_end, is_zero = x.equals(float("inf")), x.equals(0)
     found = where(is_end, 0.0 if upper else 1.0, where(is_zero, 1.0 if upper else 0.0, found))
     return where((a > 0) & (x >= 0), found, float("nan")).value
