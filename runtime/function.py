@@ -23,7 +23,7 @@ from .kernels.guard import Miss
 from .overlap import Raised
 from .specialise import Specialisation, specialise
 from .target import HERE, Target
-from .transpiler.errors import error
+from .transpiler.errors import TranspileError, error
 from .transpiler.frontend.trace import Trace
 
 if TYPE_CHECKING:
@@ -89,7 +89,40 @@ class Function:
                 pass
             except Raised as found:
                 raise found.error from None
-        return self._slow(args, kwargs)
+            except Exception as problem:    # whatever the user's program raises
+                self._tell_lane(problem, args, kwargs)
+                raise
+        try:
+            return self._slow(args, kwargs)
+        except TranspileError:
+            raise
+        except Exception as problem:
+            self._tell_lane(problem, args, kwargs)
+            raise
+
+    def _tell_lane(self, problem: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raise what a loop over the lanes of a batch would raise in the place of `problem`, if that is another."""
+        if self.has_batches:
+            from .lanes import in_first_lane
+            found = in_first_lane(self, problem, args, kwargs)
+            if found is not None:
+                raise found from None
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether something in it is computed for the lanes of a batch."""
+        return any(spec.trace.has_batches for spec in self._specialisations)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes to arrays of its caller."""
+        return any(spec.trace.written for spec in self._specialisations)
+
+    @property
+    def raises_in_order(self) -> bool:
+        """Whether the lane that an exception tells is the first of a batch that raises one."""
+        from .lanes import raises_in_order
+        return all(raises_in_order(spec.trace) for spec in self._specialisations)
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Keyword arguments that follow on the positional ones take their places; others stay."""

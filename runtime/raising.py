@@ -89,8 +89,15 @@ def with_lanes(problem: BaseException, lanes: Sequence[Any]) -> BaseException:
 
 def has_lanes(problem: BaseException) -> bool:
     """Whether the exception says in which lane it was raised."""
-    return _told_already(problem) is not None or bool(problem.args and isinstance(problem.args[-1], str)
-                                                      and problem.args[-1].startswith("in lane "))
+    return bool(lanes_told(problem))
+
+
+def lanes_told(problem: BaseException) -> list[int]:
+    """The lane that the exception says that it was raised in, of each batch; [] where it says nothing."""
+    found = _told_already(problem)
+    last = problem.args[-1] if problem.args else None
+    text = found.group() if found is not None else last if isinstance(last, str) and last.startswith("in lane ") else ""
+    return list(map(int, re.findall(r"\d+", text)))
 
 
 def _told_already(problem: BaseException) -> re.Match[str] | None:

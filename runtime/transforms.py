@@ -16,7 +16,6 @@ from typing import Any
 
 from . import from_numba  # noqa: F401  (tells Numba what a Function is)
 from .arguments import NOTHING_STATIC, Static
-from .batched import Batched
 from .compile import prepare
 from .function import Function, is_itself_alone
 from .target import HERE, Target, parse_target
@@ -29,11 +28,7 @@ Fun = Callable[..., Any]
 @functools.lru_cache(maxsize=1024)
 def _shared(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], static: Static,
             written: str, target: Target) -> Function:
-    return _class_of(kind)(kind, fun, args, dict(kwargs), static=static, target=target)
-
-
-def _class_of(kind: str) -> type[Function]:
-    return Batched if kind == "vmap" else Function
+    return Function(kind, fun, args, dict(kwargs), static=static, target=target)
 
 
 def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static: Static = NOTHING_STATIC,
@@ -52,7 +47,7 @@ def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static:
     if source is None and is_itself_alone(fun) and _is_hashable(options):
         written = repr(options)             # 1, 1.0 and True are equal, but not the same
         return _shared(kind, fun, *options, static, written, target)
-    return _class_of(kind)(kind, fun, args, given, source=source, static=static, target=target)
+    return Function(kind, fun, args, given, source=source, static=static, target=target)
 
 
 def _is_hashable(x: Any) -> bool:

@@ -26,6 +26,7 @@ def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     axes = [*entries(options["in_axes"], len(args)), *[0] * len(kwargs)]
     names = [*argument_names(value.fun, len(args)), *kwargs]
     size = BatchSize(interpreter, options["axis_size"])
+    interpreter.has_batches = True
     inner_args, inputs, flags = [], [], []
     for tree, axis, name in zip([*args, *kwargs.values()], axes, names, strict=True):
         lanes, whole, are_batched = _lanes(tree, axis, name, size)

@@ -82,6 +82,7 @@ class Interpreter:
         self.watch: Watch | None = None                  # looks at a trip, for the lists that it changes
         self.ahead = 0                                   # loops that are run ahead, for the lengths of lists
         self.raises: dict[str, Raised] = {}              # exceptions of the running function, by text and place
+        self.has_batches = False                         # a vmap has been called
         self.kept: dict[int, tuple[Any, Location | None]] = {}           # what grown lists have copies of
         self.decided: dict[int, tuple[Any, Location | None]] = {}        # containers that may be others
         self.probes: list[Builder] = []                  # blocks of loops that are tried while transpiling

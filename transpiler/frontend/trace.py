@@ -55,6 +55,7 @@ class Trace:
     report: what transforms told of what they did, where it was asked for.
     written: the params of func that are arrays it writes to (`Func.effects`), as positions.
     raises: exceptions that are more than a built-in class and a text, by the texts (with places) that the func raises.
+    has_batches: whether a vmap is in it.
     """
 
     func: Program
@@ -69,6 +70,7 @@ class Trace:
     report: Report | None = None
     written: tuple[int, ...] = ()
     raises: Mapping[str, Raised] = field(default_factory=dict)
+    has_batches: bool = False
 
 
 @dataclass
@@ -209,7 +211,8 @@ class _Attempt:
         return Trace(funcs.program(func), out_tree, tuple(it.captures.captures), tuple(it.captures.guards.values()),
                      tuple(self.assumptions.guards), static, tuple(leaf for leaf, _ in self.variables),
                      tuple(it.sources.values()), dict(self.knowledge.sizes), it.report,
-                     tuple(k for k, param in enumerate(params) if param in effects), dict(it.raises))
+                     tuple(k for k, param in enumerate(params) if param in effects), dict(it.raises),
+                     it.has_batches)
 
     def _known(self, value: Any) -> Any:
         """A size or scalar argument in this call; None for what is computed."""

@@ -308,6 +308,58 @@ def test_exceptions_of_routines_and_of_recursion_tell_the_lane():
     assert kind is ValueError and "too large" in text and text.endswith("(in lane 2)")
 
 
+def twice_picky(x, k):
+    if x[0] > 5:
+        raise ValueError("large")
+    print("seen")
+    y = x[k]
+    if y > 3:
+        raise Refused("at last")
+    return y
+
+
+def test_the_first_lane_of_all_statements_is_told(capsys):
+    """As a loop over the lanes would: lane 1 fails in the last statement, lanes 3 and 2 in earlier ones."""
+    rows, places = np.ones((5, 3)), np.array([0, 1, 7, 0, 0])
+    rows[3, 0], rows[1, 1] = 6, 4
+
+    def total(x):
+        return gradsmith.vmap(twice_picky)(x, places).sum()
+
+    for batched, args in ((gradsmith.vmap(twice_picky), (rows, places)), (gradsmith.grad(total), (rows,)),
+                          (gradsmith.vmap(gradsmith.grad(twice_picky)), (rows, places))):
+        assert (Refused, "at last (in lane 1)") == raised_by(batched, *args)
+    capsys.readouterr()
+    raised_by(gradsmith.vmap(twice_picky), rows, places)
+    assert capsys.readouterr().out.count("seen") == 0           # the first statement fails for all
+
+
+def test_lanes_of_routines_inside_of_other_transforms():
+    matrices = np.stack([np.eye(2)] * 4)
+    matrices[2:] = 0
+
+    def total(a):
+        return gradsmith.vmap(np.linalg.solve)(a, np.ones((4, 2))).sum()
+
+    expected = np.linalg.LinAlgError, "Singular matrix (in lane 2)"
+    assert expected == raised_by(gradsmith.grad(total), matrices)
+    assert expected == raised_by(gradsmith.vjp, total, matrices)
+    assert expected == raised_by(gradsmith.jvp, total, (matrices,), (matrices,))
+    kind, text = raised_by(gradsmith.vmap(total), np.stack([matrices * 0 + np.eye(2), matrices]))
+    assert (np.linalg.LinAlgError, "Singular matrix (in lane (1, 2))") == (kind, text)
+
+
+def test_lanes_that_are_run_again_write_to_nothing_of_the_callers():
+    def written(a, b):
+        b[0] += 1.0
+        return np.linalg.solve(a, b)
+
+    b = np.zeros(2)
+    kind, text = raised_by(gradsmith.vmap(written, in_axes=(0, None)), np.stack([np.eye(2), np.zeros((2, 2))]), b)
+    assert text == "Singular matrix (in lane 1)"
+    np.testing.assert_array_equal([0.0, 0.0], b)
+
+
 # --- axes ---------------------------------------------------------------------------------------------------------
 
 A, B = RNG.normal(size=(3, 4)), RNG.normal(size=(4, 3))
