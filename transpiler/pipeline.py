@@ -1,7 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ promote ─ abreast ─ settle ─► emission
+      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ abreast ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -22,6 +22,7 @@ from .ir.nodes import Func, Module
 from .ir.verify import InvalidIR, verify
 from .lower.loops import lower
 from .optimize.abreast import run_abreast
+from .optimize.ascend import ascend
 from .optimize.common import share_common
 from .optimize.dead_code import drop_dead_code
 from .optimize.fuse_adds import fuse_adds
@@ -85,6 +86,11 @@ def interchange_all(func: Func) -> Func:
     return func if turned is func else hoist_all(tidy(turned))
 
 
+def ascend_all(func: Func) -> Func:
+    upwards = ascend(func)
+    return func if upwards is func else hoist_all(tidy(upwards))
+
+
 def promote_all(func: Func) -> Func:
     promoted = promote(func)
     return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
@@ -103,6 +109,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
+    Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),

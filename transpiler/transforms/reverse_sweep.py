@@ -38,10 +38,12 @@ if TYPE_CHECKING:
 
 
 class Adjoints:
-    """Cotangents collected so far, and what is known of their zeros.  typed: a variable's type as of this iteration."""
+    """Cotangents collected so far, and what is known of their zeros.  typed: a variable's type as of this iteration.
+    totals: variables around the loop of which this is an iteration, whose scalar parts are added up in any order."""
 
-    def __init__(self, typed: Callable[[Type], Type]) -> None:
+    def __init__(self, typed: Callable[[Type], Type], totals: Sequence[Var] = ()) -> None:
         self.typed = typed
+        self.totals = {var for var in totals if not var.type.shape and var.type.kind == "f"}
         self.parts: dict[Var, list[tuple[Value | Into, Location | None]]] = {}     # with the line each comes from
         self.zeros: dict[Var, Zeros] = {}
 
@@ -55,11 +57,12 @@ class Adjoints:
         parts = self.parts.pop(var, None)
         if not parts:
             return None
+        add = ops.accumulate if var in self.totals else ops.add
         total: Value | None = None
         for part, loc in parts:
             if not isinstance(part, Into):
                 with located(loc):
-                    total = part if total is None else total + part
+                    total = part if total is None else add(total, part)
         for part, loc in parts:
             if isinstance(part, Into):
                 with located(loc):
@@ -126,9 +129,9 @@ class ReverseSweep:
                 case _:
                     assert_never(stmt)
 
-    def adjoints(self) -> Adjoints:
+    def adjoints(self, totals: Sequence[Var] = ()) -> Adjoints:
         """An empty collection."""
-        return Adjoints(self.copier.type if self.forward is not None else lambda type: type)
+        return Adjoints(self.copier.type if self.forward is not None else lambda type: type, totals)
 
     @staticmethod
     def _matters(stmt: Stmt, adjoints: Adjoints) -> bool:
@@ -394,7 +397,7 @@ class ReverseSweep:
             self.counters.append(counter_of(stmt, index) if lo is stmt.lo else counter_of(
                 For(stmt.targets, stmt.index, lo, hi, step, stmt.carries, stmt.inits, stmt.body), index))
             self._enter(stmt, 0)
-            own = self.adjoints()
+            own = self.adjoints(totals=outer)
             for var, total in zip(outer, carried[len(moving):], strict=True):
                 own.add(var, total, zeros)
             for k, ct in zip(moving, carried, strict=False):

@@ -7,7 +7,7 @@ Make it again, rather than edit it, with
 import numpy as np
 from numba import njit
 
-from gradsmith.kernels import exp, log, maximum, minimum
+from gradsmith.kernels import accumulate, exp, log, maximum, minimum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -30,6 +30,6 @@ def custom_rules_grad(x, limit):
         t_14_i = t_14_tape[i]
         s = d_total if t_14_i else 0.0          # custom_rules.py:36
         d_x[i] += s / (1.0 + exp(-x[i]))        # custom_rules.py:42
-        d_limit += 0.0 if t_14_i else d_total   # custom_rules.py:42
+        d_limit = accumulate(d_limit, 0.0 if t_14_i else d_total)  # custom_rules.py:42
         d_total = s
     return d_x, d_limit
