@@ -82,11 +82,11 @@ def log2_single(x: Value) -> Value:
 
 
 def power_single(log2_x: Value, y: Value) -> Value:
-    """2**(y log2(x)) in float64, accurate for float32."""
+    """2**(y log2(x)) in float64, accurate for float32. The exponent of 2 is added to that of 2**r."""
     exponent = clamp(y * log2_x, -200.0, 200.0)
     k, k_bits = nearest_integer(exponent)
-    scale = ((k_bits << F64.mantissa) + F64.one).floats()
-    return polynomial_in_halves(exponent - k, polynomials.POWER_EXP2[32]) * scale
+    significand = polynomial(exponent - k, polynomials.POWER_EXP2[32])
+    return (significand.bits() + (k_bits << F64.mantissa)).floats()
 
 
 @kernel(np.power)
@@ -96,15 +96,19 @@ def power(x: Value, y: Value) -> Value:
     half = y * 0.5
     is_integer = rint(y).equals(y)
     is_odd = is_integer & ~rint(half).equals(half)
-    log_size, log_low = log_in_two_parts(size) if x.format is F64 else (log2_single(size.to(F64)), None)
-    log_size = where((x < 0.0) & ~is_integer, math.nan, log_size)
-    log_size = where(size < math.inf, log_size, size.to(F64))
-    log_size = where(size.equals(0.0), -math.inf, log_size)
-    if log_low is not None:
-        result = power_double(log_size, log_low, y)
+    is_zero, is_finite = size.equals(0.0), size < math.inf
+    is_invalid = (x < 0.0) & ~is_integer & is_finite
+    if x.format is F32:
+        # An infinite exponent does what an infinite logarithm would, and is chosen among float32.
+        y_at_edge = y * where(is_finite, math.inf, size)
+        exponent = where(is_zero | ~is_finite, y_at_edge, y)
+        result = power_single(log2_single(size.to(F64)), exponent.to(F64)).to(F32)
     else:
-        result = power_single(log_size, y.to(F64)).to(F32)
-    result = where(y.equals(0.0) | log_size.equals(0.0), 1.0, result)
+        log_size, log_low = log_in_two_parts(size)
+        log_size = where(is_zero, -math.inf, where(is_finite, log_size, size))
+        result = power_double(log_size, log_low, y)
+    result = where(y.equals(0.0) | size.equals(1.0), 1.0, result)
+    result = where(is_invalid, math.nan, result)
     return where((x.bits() < 0) & is_odd, -result, result)
 
 

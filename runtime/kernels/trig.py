@@ -3,7 +3,7 @@
 Cody and Waite's reduction x = n pi / 2 + r with pi / 2 in parts of 31 bits, so that the products with n are exact, and
 error-free sums, so that r keeps all its digits however close x is to a multiple of pi / 2. Then polynomials for the
 sine and cosine of r, of which n chooses one. Where a loop has both sin(x) and cos(x), LLVM finds that they share nearly
-all. float32 is computed in float64.
+all. For a float32 three float32 parts will do, with products and sums rounded as one.
 
 Beyond `LARGE` that no longer works, and such arguments are rare: they go to the C library. A branch with a call in it
 would keep a loop from being vectorised. So the call is unconditional, to a function that gives its argument back at
@@ -30,10 +30,12 @@ from gradsmith.kernels.expression import (
 )
 from gradsmith.kernels.kernel import kernel
 
-LARGE = 3e6  # keeps n below 2**21
-# pi / 2 in three parts of 31 bits and the rest. Two parts will do for float32.
+LARGE = {32: 1e5, 64: 3e6}  # keeps n below 2**16 and 2**21
+# pi / 2 in three parts of 31 bits and the rest. Two parts will do for the tangent of a float32.
 HALF_PI = (1.5707963267341256, 6.07710050359346e-11, 2.9127320548227e-20, 1.2706558760139878e-29)
 HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11
+# pi / 2 as the sum of three float32.
+HALF_PI_SINGLE = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
 TWO_OVER_PI = 0.6366197723675814
 WIDTHS = (2, 4, 8, 16)
 
@@ -56,27 +58,37 @@ def reduce(x: Value) -> tuple[Value, Value, Value]:
     return r, r_low, n_bits
 
 
-def sin_reduced(r: Value, r_low: Value, accuracy: Format) -> Value:
-    """sin(r + r_low) for |r| <= pi / 4."""
+def reduce_single(x: Value) -> tuple[Value, Value, Value]:
+    """As `reduce`, all in float32: r is off by half an ulp, which its sine and cosine can bear.
+
+    The first difference is exact: both sides are multiples of 2**-24 and it is below 1. (Beside |x| < LARGE this wants
+    every product with n rounded once, with its sum.)
+    """
+    n, n_bits = nearest_integer(x * TWO_OVER_PI)
+    a, b, c = HALF_PI_SINGLE
+    return fma(n, -b, fma(n, -a, x)), n * -c, n_bits
+
+
+def sin_reduced(r: Value, r_low: Value) -> Value:
+    """sin(r + r_low) for |r| <= pi / 4 and a little."""
     z = r * r
-    return r + muladd(z * r, polynomial(z, polynomials.SIN[accuracy.width]), r_low)
+    return r + muladd(z * r, polynomial(z, polynomials.SIN[r.format.width]), r_low)
 
 
-def cos_reduced(r: Value, r_low: Value, accuracy: Format) -> Value:
-    """cos(r + r_low) for |r| <= pi / 4."""
+def cos_reduced(r: Value, r_low: Value) -> Value:
+    """cos(r + r_low) for |r| <= pi / 4 and a little."""
     z = r * r
     half_square = z * 0.5
     high, low = exact_sum_ordered(r.constant(1.0), -half_square)
-    return high + (low + muladd(z * z, polynomial(z, polynomials.COS[accuracy.width]), -(r * r_low)))
+    return high + (low + muladd(z * z, polynomial(z, polynomials.COS[r.format.width]), -(r * r_low)))
 
 
 def sin_of_quadrants(x: Value, quadrants: int) -> Value:
     """sin(x + quadrants pi / 2)."""
-    r, r_low, n_bits = reduce(x)
+    r, r_low, n_bits = (reduce_single if x.format is F32 else reduce)(x)
     n_bits = n_bits + quadrants
-    sine, cosine = sin_reduced(r, r_low, x.format), cos_reduced(r, r_low, x.format)
-    result = where(is_odd(n_bits), cosine, sine)
-    return (result.bits() ^ ((n_bits & 2) << 62)).floats().to(x.format)
+    result = where(is_odd(n_bits), cos_reduced(r, r_low), sin_reduced(r, r_low))
+    return (result.bits() ^ ((n_bits & 2) << (x.format.width - 2))).floats()
 
 
 def is_odd(n_bits: Value) -> Value:
@@ -89,13 +101,13 @@ def for_large(function: str, x: Value, result: Value) -> Value:
     define_large(x.code, name, function if x.format is F64 else f"{function}f", x.format)
     variants = ",".join(f"_ZGV_LLVM_N{width}v_{name}({name}_{width})" for width in WIDTHS)
     instruction = f'call {x.type} @{name}({x.type} {x.name}) nounwind "vector-function-abi-variant"="{variants}"'
-    return where(abs(x) < LARGE, result, x._write(instruction))
+    return where(abs(x) < LARGE[x.format.width], result, x._write(instruction))
 
 
 def define_large(code: Code, name: str, library: str, format: Format) -> None:
-    """Define `name`, which is `library` where |x| >= LARGE and x elsewhere, and its vector variants."""
+    """Define `name`, which is `library` where |x| is `LARGE` and x elsewhere, and its vector variants."""
     number = format.llvm
-    limit = f"0x{F64.bits(LARGE):016X}"
+    limit = f"0x{F64.bits(LARGE[format.width]):016X}"
     attributes = "noinline nounwind willreturn memory(none)"
     code.externals.add((library, number))
     code.support[name] = f"""

@@ -308,6 +308,15 @@ def test_large_arguments_anywhere_in_a_vector():
             np.testing.assert_allclose(apply(name, x), getattr(np, name)(x), rtol=1e-15)
 
 
+def test_large_float32_arguments_anywhere_in_a_vector():
+    x = np.linspace(-3, 3, 1003, dtype=np.float32)
+    for i, value in enumerate((1e22, -3e38, np.inf, np.nan, 1.1e5)):
+        x[i * 97 :: 131] = value
+    with np.errstate(invalid="ignore"):
+        for name in ("sin", "cos"):
+            np.testing.assert_allclose(apply(name, x), getattr(np, name)(x.astype(np.float64)), rtol=2e-7)
+
+
 @each_function
 def test_plain_python(name):
     values = (1.5, 2.5) if name in BINARY else (1.5,) if name == "arccosh" else (0.5,)
@@ -415,7 +424,7 @@ def test_survives_numbas_cache(tmp_path):
 
 
 def test_without_a_fused_multiply_add():
-    selection = "two_ulp and float64 and not arctan2 and not cos"
+    selection = "two_ulp and (float64 and not arctan2 and not cos or float32 and sin and not arc)"
     outcome = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", selection],
         env={**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "GRADSMITH_KERNEL_POINTS": "200"},
