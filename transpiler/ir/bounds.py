@@ -22,6 +22,7 @@ from .walk import all_statements
 
 DEEPEST = 40        # ints looked through
 NOTHING = "nothing"
+_LESS = {"<": (False, False), "<=": (False, True), ">": (True, False), ">=": (True, True)}     # swapped; or equal
 
 
 class Bounds:
@@ -256,9 +257,9 @@ class Bounds:
             let = self._let.get(value)
             if let is None:
                 continue
-            if let.op.holds_both:
+            if let.op.connects == "and":
                 pending += let.args
-            elif let.op.less_than is not None:
+            elif let.op.relates in _LESS:
                 found.append(let)
         return found
 
@@ -274,7 +275,7 @@ class Bounds:
         a, b = let.args
         if a.type != I64:
             return None
-        swapped, closed = let.op.less_than
+        swapped, closed = _LESS[let.op.relates]
         below, above = map(self.ints.dim, (b, a) if swapped else (a, b))
         gap = above - below + int(closed)                                  # positive while the loop goes on
         for k, carry in enumerate(stmt.carries):

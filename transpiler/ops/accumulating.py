@@ -20,5 +20,5 @@ accumulate = elementwise(
              sample(np.arange(3), np.arange(3))],
     doc="total + x, where the order of the additions to one total is left open, so that loops vectorise.")
 accumulate.short, accumulate.additive = "total", (0, 1)
-accumulate.folding = Folding("sum", "cumsum", "accumulate", "iufc")
+accumulate.folding = Folding("sum", "cumsum", "accumulate", "iufc", True, "add_at")
 accumulate.any_order = True

@@ -11,6 +11,7 @@ conjugation; the cotangent c of z means that the result changes by Re(c * dz).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..ir import dims
 from ..ir.build import const
 from ..ir.nodes import Const, Value
 from ..ir.types import Type
-from .base import Folding, Into, RuleError, Sample, sample
+from .base import Folding, Into, Product, RuleError, Sample, sample
 from .families import Elementwise, elementwise, register
 from .identities import (
     is_number,
@@ -56,6 +57,7 @@ subtract = elementwise(
                            complex_plane(2)], doc="x - y.")
 
 add.additive, subtract.additive = (0, 1), (0,)
+add.sums_apart = subtract.sums_apart = True
 
 multiply = elementwise(
     "multiply", np.multiply, partials=lambda x, y, r: (y, x), scalar=_or_of_bools("{0} * {1}", "{0} & {1}"),
@@ -63,9 +65,11 @@ multiply = elementwise(
     samples=[*between(-2, 2, arity=2), *integers(-9, 9, arity=2, dtypes=("int64", "int8", "uint8")), truths(2),
              complex_plane(2)], doc="x * y; `and` of truth values.")
 
-add.folding = Folding("sum", "cumsum", "add", "iufc")
-subtract.folding = Folding("sum", "cumsum", "add", "iufc", commutes=False, term=lambda x: ops.negative(x))
-multiply.folding = Folding("prod", "cumprod", "multiply", "iufc")
+add.folding = Folding("sum", "cumsum", "add", "iufc", of_nothing=True, writes="add_at")
+subtract.folding = replace(add.folding, commutes=False, term=lambda x: ops.negative(x))
+multiply.folding = Folding("prod", "cumprod", "multiply", "iufc", of_nothing=True)
+multiply.multiplies = Product.PLAIN
+
 
 def _divide_partials(x: Value, y: Value, r: Value) -> tuple[Value, Value]:
     """Of x / y: one division serves both, and 1 / y none at all."""
@@ -99,7 +103,7 @@ class Scale(Elementwise):
     """
 
     name = "scale"
-    masks = True
+    masks, multiplies = True, Product.ZEROS_WIN
     kinds = "fc"
     scalar = "0.0 if {0} == 0.0 else {0} * {1}"
 
@@ -458,7 +462,7 @@ class Maximum(Extremum):
 
     short = "top"
     name, function, greater = "maximum", np.maximum, True
-    folding = Folding("max", "cummax", "maximum", "iuf")
+    folding = Folding("max", "cummax", "maximum", "iuf", of_nothing=False)
 
     def as_dimension(self, x: Any, y: Any, **params: Any) -> Any:
         return dims.maximum(x, y)
@@ -470,7 +474,7 @@ class Minimum(Extremum):
 
     short = "low"
     name, function, greater = "minimum", np.minimum, False
-    folding = Folding("min", "cummin", "minimum", "iuf")
+    folding = Folding("min", "cummin", "minimum", "iuf", of_nothing=False)
 
     def as_dimension(self, x: Any, y: Any, **params: Any) -> Any:
         return dims.minimum(x, y)

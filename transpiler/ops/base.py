@@ -88,15 +88,34 @@ class Folding:
 
     reduction: the operation that does it along an axis.  scan: the one that also gives all totals on the way.
     term: what is folded for x.  joins: the operation that joins two totals.  commutes: total may be either argument.
-    kinds: NumPy's kind letters of the dtypes for which all this holds.
+    kinds: NumPy's kind letters of the dtypes for which all this holds.  of_nothing: whether the reduction has a result
+    where there is no x.  writes: the operation that does it to an element of an array, if there is one.
     """
 
     reduction: str
-    scan: str | None
+    scan: str
     joins: str
     kinds: str
+    of_nothing: bool
+    writes: str | None = None
     commutes: bool = True
     term: Callable[[Value], Value] = lambda x: x
+
+
+class Product(enum.Enum):
+    """PLAIN: any two numbers are multiplied.  ZEROS_WIN: 0 as the first argument gives 0 whatever the second is."""
+
+    PLAIN = enum.auto()
+    ZEROS_WIN = enum.auto()
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to find which x is the best.  reduction: the operation that gives the place of the first along an axis.
+    scan: the one that gives the best so far."""
+
+    reduction: str
+    scan: str
 
 
 @dataclass(frozen=True)
@@ -135,7 +154,11 @@ class Op(ABC):
     checked_kinds: str = ""     # kinds of argument 0 for which others are checked before: places exist, and the like
     folding: Folding | None = None      # of two arguments: what applying it to one element after the other comes to
     relates: str | None = None  # a comparison: its sign
-    prefers: str | None = None  # a strict comparison: the reduction that finds what no other element compares to
+    prefers: tuple[Search, Search] | None = None    # a strict comparison: how to find the best x where it compares x
+                                # to the best so far, and where it compares the best so far to x
+    connects: str | None = None     # of bools: "and", "or" or "not"
+    chooses = False             # of three arguments: the second where the first is true, else the third
+    multiplies: Product | None = None   # of two arguments: their product
     cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion
     any_order = False           # what it adds up along a loop may be added in another order, so that it is vectorised
     short: str | None = None    # what generated code calls a result that nobody named (else a letter)
@@ -169,10 +192,8 @@ class Op(ABC):
         """Optional, of int scalars: the result as a dimension, from the arguments as dimensions."""
         return None
 
-    less_than: tuple[bool, bool] | None = None  # a comparison `a < b`: whether it reads the other way, and as `<=`
-    holds_both = False          # of bools: true only where both arguments are
-
     additive: tuple[int, ...] = ()              # arguments to which the rest is only added
+    sums_apart = False          # of two arguments: the sum of results is the result of the two arguments' sums
 
     def giving_only(self, used: Sequence[bool]) -> Op | None:
         """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
@@ -277,8 +298,13 @@ class Op(ABC):
         """SCATTER: where in argument 0 the element `index` of argument 1 goes."""
         raise NotImplementedError(self.name)
 
+    def lies_along(self, types: Sequence[Type], **params: Any) -> tuple[int, ...] | None:
+        """REINDEX, optional: which axis of the result each axis of the argument is, where elements move with their axes
+        alone and repeat along the other axes of the result."""
+        return None
+
     single_accumulator = True   # REDUCTION: one accumulator of the result's own dtype
-    is_sum = False              # REDUCTION: accumulators of parts of the range may be added
+    is_sum = False              # REDUCTION: adds along `axes`, so accumulators of parts of the range may be added
 
     def init(self, x: Type, **params: Any) -> tuple[Value, ...]:
         """REDUCTION: first values of the accumulators."""

@@ -15,7 +15,7 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, definition, is_steady, lift, marks_of, sample
+from .base import Into, RuleError, Sample, Search, definition, is_steady, lift, marks_of, sample
 from .families import Elementwise, broadcast_shapes, broadcast_to, elementwise, register
 from .samples import between, complex_plane, corner, integers, truths
 
@@ -26,26 +26,25 @@ def _to_bool(*dtypes: str) -> str:
     return "bool"
 
 
-def _comparison(name: str, function: Any, sign: str, direction: str, kinds: str = "biuf",
-                less_than: tuple[bool, bool] | None = None) -> Elementwise:
+def _comparison(name: str, function: Any, sign: str, direction: str, kinds: str = "biuf") -> Elementwise:
     samples = [*between(-2, 2, arity=2), *integers(-3, 3, arity=2, dtypes=("int64", "int8")), truths(2),
                *integers(0, 3, arity=2, dtypes=("uint8",)),
                corner([1, 2, NAN, 1, INF, 0.0], [1, 1, NAN, NAN, INF, -0.0])]
     op = elementwise(name, function, partials=None, scalar=f"{{0}} {sign} {{1}}", result_dtype=_to_bool, kinds=kinds,
                      stablehlo=lambda h, x, y: h.compare(direction, x, y),
                      samples=[*samples, complex_plane(2)] if "c" in kinds else samples, doc=f"x {sign} y, as bool.")
-    op.less_than = less_than
     op.relates = sign
     return op
 
 
 equal = _comparison("equal", np.equal, "==", "EQ", "biufc")
 not_equal = _comparison("not_equal", np.not_equal, "!=", "NE", "biufc")
-less = _comparison("less", np.less, "<", "LT", less_than=(False, False))
-less_equal = _comparison("less_equal", np.less_equal, "<=", "LE", less_than=(False, True))
-greater = _comparison("greater", np.greater, ">", "GT", less_than=(True, False))
-greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "GE", less_than=(True, True))
-less.prefers, greater.prefers = "argmin", "argmax"
+less = _comparison("less", np.less, "<", "LT")
+less_equal = _comparison("less_equal", np.less_equal, "<=", "LE")
+greater = _comparison("greater", np.greater, ">", "GT")
+greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "GE")
+LEAST, GREATEST = Search("argmin", "cummin"), Search("argmax", "cummax")
+less.prefers, greater.prefers = (LEAST, GREATEST), (GREATEST, LEAST)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -81,10 +80,10 @@ def _logical(name: str, function: Any, sign: str, op: str, simplify: Any, arity:
 
 
 logical_and = _logical("logical_and", np.logical_and, "and", "and", _with_neutral(True, False))
-logical_and.holds_both = True
 logical_or = _logical("logical_or", np.logical_or, "or", "or", _with_neutral(False, True))
 logical_xor = _logical("logical_xor", np.logical_xor, "!=", "xor", _with_neutral(False, None))
 logical_not = _logical("logical_not", np.logical_not, "not", "not", _twice("logical_not"), arity=1)
+logical_and.connects, logical_or.connects, logical_not.connects = "and", "or", "not"
 
 WHOLE = ("int64", "int8")
 
@@ -183,7 +182,7 @@ class Select(Elementwise):
     """
 
     name = "select"
-    masks = True
+    masks, chooses = True, True
     scalar = "{1} if {0} else {2}"
 
     def prepare(self, *args: Any) -> tuple[Value, ...]:

@@ -131,6 +131,10 @@ class Broadcast(Reindexing):
         kept = {a for dim, a in zip(types[0].shape, axes) if not self._stretches(dim, shape[a])}
         return tuple(a for a in range(len(shape)) if a not in kept)
 
+    def lies_along(self, types: Sequence[Type], *, shape: tuple[Any, ...], axes: tuple[int, ...],
+                   **params: Any) -> tuple[int, ...] | None:
+        return axes if all(d == shape[a] for d, a in zip(types[0].shape, axes)) else None
+
     def stablehlo(self, h: Any, x: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
         return h.broadcast(x, shape, axes)
 
@@ -290,6 +294,9 @@ class Transpose(Reindexing):
     def view(self, types: Sequence[Type], params: dict[str, Any]) -> str | None:
         axes = params["axes"]
         return "{0}.T" if axes == tuple(range(len(axes)))[::-1] else f"permuted({{0}}, {axes})"
+
+    def lies_along(self, types: Sequence[Type], *, axes: tuple[int, ...], **params: Any) -> tuple[int, ...]:
+        return tuple(axes.index(k) for k in range(len(axes)))
 
     def stablehlo(self, h: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return h.transpose(x, axes)

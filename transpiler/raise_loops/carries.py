@@ -18,10 +18,10 @@ from ..ir.build import const, int_const, located, size_value
 from ..ir.index import At, Span
 from ..ir.nodes import Block, For, If, Let, Value, Var
 from ..ir.walk import reads
-from ..ops.base import Folding
+from ..ops.base import Folding, Search
 from .facts import Meeting
 from .findings import Refused
-from .flat import Path
+from .flat import Path, choice_of
 from .lane import Lane, chosen, spread
 from .lanes import Lanes
 from .stores import Stores, stores_of
@@ -42,7 +42,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Search:
+class Pick:
     """`if x > best`: where the conditions and the comparison hold, `value` is taken.  judged: the number of `best`.
     swapped: the comparison reads `best < x`."""
 
@@ -54,9 +54,9 @@ class Search:
     path: Path
 
     @property
-    def reduction(self) -> str:
-        found: str = self.comparison.op.prefers
-        return {"argmax": "argmin", "argmin": "argmax"}[found] if self.swapped else found
+    def search(self) -> Search:
+        found: Search = self.comparison.op.prefers[1 if self.swapped else 0]
+        return found
 
     def better(self, x: Value, best: Value) -> Value:
         found: Value = self.comparison.op(best, x) if self.swapped else self.comparison.op(x, best)
@@ -102,7 +102,7 @@ class Carries:
         if number in self.stores:
             lanes.refuse_carry(number)
         terms = self.terms(number)
-        if terms is not None and terms and terms[0].folding.scan is not None:
+        if terms is not None and terms:
             totals = self._scanned(number, terms)
             return Lane(ops.load(totals, index=(Span(1 if lanes.backwards else 0, lanes.trips),
                                                 *(Span(0, d) for d in totals.shape[1:]))), True)
@@ -161,9 +161,7 @@ class Carries:
         found = self._traced(self.loop.body.results[number], carry, number, ())
         if found is None or not found:
             return None
-        first = found[0].folding
-        if any((t.folding.reduction, t.folding.joins) != (first.reduction, first.joins) and
-               t.folding.reduction != first.reduction for t in found):
+        if any(t.folding.reduction != found[0].folding.reduction for t in found):
             return None
         if any(self.depends(v, number) for t in found for v in (t.value, *(p for p, _ in t.path))):
             return None
@@ -178,21 +176,17 @@ class Carries:
         if site is None:
             return None
         stmt = site.stmt
-        match stmt:
-            case If():
-                k = stmt.targets.index(value)  # type: ignore[arg-type]
-                return self._either(stmt.pred, stmt.then.results[k], stmt.orelse.results[k], carry, number, path)
-            case Let() if stmt.op is ops.select:
-                pred, yes, no = stmt.args
-                return self._either(pred, yes, no, carry, number, path)
-            case Let() if stmt.op.folding is not None and carry.type.kind in stmt.op.folding.kinds:
-                folding: Folding = stmt.op.folding
-                for k in (0, 1) if folding.commutes else (0,):
-                    if self.depends(stmt.args[k], number):
-                        before = self._traced(stmt.args[k], carry, number, path)
-                        if before is None:
-                            return None
-                        return [*before, Term(path, stmt.args[1 - k], folding, stmt.loc)]
+        choice = choice_of(stmt, value)
+        if choice is not None:
+            return self._either(*choice, carry, number, path)
+        if isinstance(stmt, Let) and stmt.op.folding is not None and carry.type.kind in stmt.op.folding.kinds:
+            folding: Folding = stmt.op.folding
+            for k in (0, 1) if folding.commutes else (0,):
+                if self.depends(stmt.args[k], number):
+                    before = self._traced(stmt.args[k], carry, number, path)
+                    if before is None:
+                        return None
+                    return [*before, Term(path, stmt.args[1 - k], folding, stmt.loc)]
         return None
 
     def _either(self, pred: Value, yes: Value, no: Value, carry: Var, number: int, path: Path) -> list[Term] | None:
@@ -245,7 +239,7 @@ class Carries:
         if number in self._totals:
             return _at(self._totals[number], size_value(0 if self.lanes.backwards else self.lanes.trips))
         folding = terms[0].folding
-        if folding.scan is None or folding.reduction not in ("sum", "prod"):
+        if not folding.of_nothing:
             self._require_trips()
         total = self.loop.inits[number]
         for term in terms:
@@ -269,7 +263,6 @@ class Carries:
             first = ops.reshape(init, shape=(1, *init.shape))
             backwards = self.lanes.backwards
             values = ops.concatenate(*((each, first) if backwards else (first, each)), axis=0)
-            assert folding.scan is not None
             self._totals[number] = getattr(ops, folding.scan)(values, axis=0, reverse=backwards)
         return self._totals[number]
 
@@ -277,12 +270,12 @@ class Carries:
 
     def _picked(self, number: int) -> Value | None:
         """`if x > best: best, at = x, i`: the first x that no other is better than, if it is better than `best`."""
-        found = self._search(number)
+        found = self._pick_of(number)
         if found is None:
             return None
         self._require_trips()
         lanes, judged = self.lanes, found.judged
-        where = lanes.first_of(getattr(ops, found.reduction), self._counted(found))
+        where = lanes.first_of(getattr(ops, found.search.reduction), self._counted(found))
         init = self.loop.inits[judged]
         top = _at(self._counted(found), where)
         taken = found.better(top, init)
@@ -292,7 +285,7 @@ class Carries:
         other = _at(lane.value, where) if lane.batched else lane.value
         return chosen(taken, other, self.loop.inits[number])
 
-    def _search(self, number: int) -> Search | None:
+    def _pick_of(self, number: int) -> Pick | None:
         """What the carry is a search for, if it is one."""
         found = self._pick(self.loop.body.results[number], number, ())
         if found is None:
@@ -312,30 +305,30 @@ class Carries:
         again = self._pick(self.loop.body.results[judged], judged, ())
         if again is None or again[0] != path or again[1] is not pred or again[2] is not x:
             return None
-        return Search(comparison, swapped, judged, x, value, path)
+        return Pick(comparison, swapped, judged, x, value, path)
 
-    def _counted(self, search: Search) -> Value:
+    def _counted(self, pick: Pick) -> Value:
         """x in all trips, and what is never better where it does not count: NaN is not."""
-        lanes, x = self.lanes, search.x
+        lanes, x = self.lanes, pick.x
         xs = lanes.along(x)
-        counts = lanes.holds(search.path)
+        counts = lanes.holds(pick.path)
         if x.type.kind == "f":
             real = Lane(ops.logical_not(ops.isnan(xs)), True)
             counts = real if counts is None else lanes.together(ops.logical_and, counts, real)
         if counts is None:
             return xs
-        (idle, _) = getattr(ops, search.reduction).init(x.type)
+        (idle, _) = getattr(ops, pick.search.reduction).init(x.type)
         return ops.select(spread(counts.value, xs.shape, counts.batched), xs, const(idle.value, xs.type))
 
     def _taken(self, number: int) -> tuple[Value, Value] | None:
         """In which trips the carry is replaced, and by what, where it is either that or stays as it is."""
         lanes, carry = self.lanes, self.loop.carries[number]
-        search = self._search(number)
-        if search is not None:
-            best: Any = getattr(ops, "cummax" if search.reduction == "argmax" else "cummin")
-            xs = self._counted(search)
-            so_far = best(lanes.before_each(self.loop.inits[search.judged], xs), axis=0, reverse=lanes.backwards)
-            return search.better(xs, so_far), lanes.along(search.value)
+        pick = self._pick_of(number)
+        if pick is not None:
+            best: Any = getattr(ops, pick.search.scan)
+            xs = self._counted(pick)
+            so_far = best(lanes.before_each(self.loop.inits[pick.judged], xs), axis=0, reverse=lanes.backwards)
+            return pick.better(xs, so_far), lanes.along(pick.value)
         options = self._options(self.loop.body.results[number], carry, number, ())
         if not options or any(self.depends(p, number) for path, _ in options for p, _ in path):
             return None
@@ -363,14 +356,10 @@ class Carries:
         site = self.lanes.sites.get(value) if isinstance(value, Var) else None
         if site is None:
             return None
-        match site.stmt:
-            case If():
-                k = site.stmt.targets.index(value)  # type: ignore[arg-type]
-                pred, yes, no = site.stmt.pred, site.stmt.then.results[k], site.stmt.orelse.results[k]
-            case Let() if site.stmt.op is ops.select and not site.stmt.args[0].type.shape:
-                pred, yes, no = site.stmt.args
-            case _:
-                return None
+        choice = choice_of(site.stmt, value)
+        if choice is None or choice[0].type.shape:
+            return None
+        pred, yes, no = choice
         one = self._options(yes, carry, number, (*path, (pred, True)))
         other = self._options(no, carry, number, (*path, (pred, False)))
         return None if one is None or other is None else [*one, *other]
@@ -411,14 +400,10 @@ class Carries:
         site = self.lanes.sites.get(value) if isinstance(value, Var) else None
         if site is None:
             return None
-        match site.stmt:
-            case If():
-                k = site.stmt.targets.index(value)  # type: ignore[arg-type]
-                pred, yes, no = site.stmt.pred, site.stmt.then.results[k], site.stmt.orelse.results[k]
-            case Let() if site.stmt.op is ops.select:
-                pred, yes, no = site.stmt.args
-            case _:
-                return None
+        choice = choice_of(site.stmt, value)
+        if choice is None:
+            return None
+        pred, yes, no = choice
         if no is not carry or not isinstance(pred, Var) or pred.type.shape:
             return None
         test = self.lanes.sites.get(pred)

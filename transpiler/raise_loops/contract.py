@@ -21,6 +21,7 @@ from .. import ops
 from ..ir.build import choose
 from ..ir.nodes import Const, Func, Let, Value, Var
 from ..ir.walk import definitions, rewrite
+from ..ops.base import Product
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def contract_sums(func: Func) -> Func:
     known = {v: s for v, s in definitions(func.body).items() if isinstance(s, Let)}
 
     def change(let: Let) -> Let | Value:
-        if let.op is not ops.sum or not let.target.type.is_inexact:
+        if not let.op.is_sum or not let.target.type.is_inexact:
             return let
         found = _contracted(let.args[0], let.params["axes"], known)
         return let if found is None else found
@@ -49,7 +50,7 @@ def _with_whole_sums(func: Func) -> Func:
     made: dict[Value, Let] = {}
 
     def change(let: Let) -> Let | Value:
-        if let.op is not ops.sum:
+        if not let.op.is_sum:
             return let
         inner = made.get(let.args[0])
         if inner is not None:
@@ -68,15 +69,16 @@ def _contracted(x: Value, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Va
     let = known.get(x) if isinstance(x, Var) else None
     if let is None:
         return None
-    if let.op is ops.multiply:
+    if let.op.multiplies is Product.PLAIN:
         return _product(let.args[0], let.args[1], axes, x.rank, known)
-    if let.op is ops.transpose:
-        return _transposed(let, axes, known)
-    if let.op is ops.scale and let.target.type.kind == "f":
+    if let.op.multiplies is Product.ZEROS_WIN and let.target.type.kind == "f":
         return _scaled(let, axes, known)
-    if let.op is ops.select:
+    if let.op.chooses:
         return _masked(let, axes, known)
-    if let.op in (ops.add, ops.subtract):
+    order = _lies_along(let)
+    if order is not None and len(order) == x.rank:
+        return _transposed(let, order, axes, known)
+    if let.op.sums_apart:
         parts = [_contracted(a, axes, known) for a in let.args]
         if parts == [None, None]:
             return None
@@ -86,14 +88,18 @@ def _contracted(x: Value, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Va
     return None
 
 
-def _transposed(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value | None:
-    order = let.params["axes"]
-    before = tuple(sorted(order[k] for k in axes))
-    part = _contracted(let.args[0], before, known)
+def _lies_along(let: Let) -> tuple[int, ...] | None:
+    found: tuple[int, ...] | None = let.op.lies_along([a.type for a in let.args], **let.params)
+    return found
+
+
+def _transposed(let: Let, order: tuple[int, ...], axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value | None:
+    """order: which axis of the transposed array each axis is."""
+    part = _contracted(let.args[0], tuple(k for k, axis in enumerate(order) if axis in axes), known)
     if part is None:
         return None
-    left = [k for k in range(len(order)) if k not in before]
-    found: Value = ops.transpose(part, axes=tuple(left.index(order[k]) for k in range(len(order)) if k not in axes))
+    left = [axis for axis in order if axis not in axes]
+    found: Value = ops.transpose(part, axes=tuple(left.index(axis) for axis in sorted(left)))
     return found
 
 
@@ -107,7 +113,7 @@ def _scaled(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value 
 
     def one_by_one() -> tuple[Value]:
         whole = [ops.broadcast(o.value, shape=x.shape, axes=o.axes) for o in (left, right)]
-        return (ops.sum(ops.scale(*whole), axes=axes),)
+        return (ops.sum(let.op(*whole), axes=axes),)
 
     return choose(finite, lambda: (_multiplied(left, right, axes, x.rank),), one_by_one)[0]
 
@@ -125,7 +131,7 @@ def _masked(let: Let, axes: tuple[int, ...], known: Mapping[Var, Let]) -> Value 
         return None
     left = [k for k in range(x.rank) if k not in axes]
     which = ops.broadcast(before.value, shape=part.shape, axes=tuple(left.index(k) for k in before.axes))
-    found: Value = ops.select(which, part, 0)
+    found: Value = let.op(which, part, 0)
     return found
 
 
@@ -160,11 +166,5 @@ def _stripped(x: _Operand, known: Mapping[Var, Let]) -> _Operand:
     let = known.get(x.value) if isinstance(x.value, Var) else None
     if let is None:
         return x
-    inner = let.args[0] if let.args else None
-    if let.op is ops.transpose:
-        order = let.params["axes"]
-        return _stripped(_Operand(let.args[0], tuple(x.axes[order.index(k)] for k in range(len(order)))), known)
-    if let.op is ops.broadcast and inner is not None and all(
-            d == let.params["shape"][a] for d, a in zip(inner.shape, let.params["axes"])):
-        return _stripped(_Operand(inner, tuple(x.axes[a] for a in let.params["axes"])), known)
-    return x
+    along = _lies_along(let)
+    return x if along is None else _stripped(_Operand(let.args[0], tuple(x.axes[a] for a in along)), known)

@@ -87,7 +87,7 @@ class Facts:
         if site is None or not isinstance(site.stmt, Let):
             return False
         let = site.stmt
-        if let.op is ops.logical_and:
+        if let.op.connects == "and":
             return all(self.holds(a, path, sites) for a in let.args)
         if let.op.relates is None or let.args[0].type != I64 or let.args[1].type != I64:
             return False
@@ -153,10 +153,10 @@ def _parts(pred: Value, wanted: bool, sites: Mapping[Var, Any]) -> Iterator[tupl
     elif isinstance(stmt, Let):
         if stmt.op.relates is not None and stmt.args[0].type == I64 == stmt.args[1].type:
             yield stmt, wanted
-        elif stmt.op is (ops.logical_and if wanted else ops.logical_or):
+        elif stmt.op.connects == ("and" if wanted else "or"):
             for arg in stmt.args:
                 yield from _parts(arg, wanted, sites)
-        elif stmt.op is ops.logical_not:
+        elif stmt.op.connects == "not":
             yield from _parts(stmt.args[0], not wanted, sites)
 
 

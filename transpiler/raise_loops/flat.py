@@ -76,6 +76,17 @@ class Flat:
         yield from _accesses(self.loop.body, (), True)
 
 
+def choice_of(stmt: Stmt, value: Value) -> tuple[Value, Value, Value] | None:
+    """The condition and the two values one of which the statement makes its target, if that is what it does."""
+    if isinstance(stmt, If):
+        k = stmt.targets.index(value)  # type: ignore[arg-type]
+        return stmt.pred, stmt.then.results[k], stmt.orelse.results[k]
+    if isinstance(stmt, Let) and stmt.op.chooses:
+        pred, yes, no = stmt.args
+        return pred, yes, no
+    return None
+
+
 def _accesses(block: Block, inner: tuple[For, ...], always: bool) -> Iterator[tuple[Let, tuple[For, ...], bool]]:
     for stmt in block.stmts:
         match stmt:

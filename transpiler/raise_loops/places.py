@@ -176,7 +176,7 @@ class Places:
         """The int itself, where it is one of two and it is known which."""
         while isinstance(scalar, Var) and (site := self.lanes.sites.get(scalar)) is not None:
             stmt = site.stmt
-            if not isinstance(stmt, Let) or stmt.op is not ops.select:
+            if not isinstance(stmt, Let) or not stmt.op.chooses:
                 break
             test = self.lanes.sites.get(stmt.args[0]) if isinstance(stmt.args[0], Var) else None
             if test is None or not isinstance(test.stmt, Let) or test.stmt.op.relates is None or any(

@@ -73,17 +73,18 @@ def with_adds(loop: For, ints: Ints) -> For:
         if store.op.access != "store" or not isinstance(store.args[1], Var):
             continue
         total = defined.get(store.args[1])
-        if total is None or total.op.folding is None or total.op.folding.reduction != ops.sum.name or len(
-                read_by[total.target]) != 1 or total.target.type.kind not in total.op.folding.kinds:
+        folding = None if total is None else total.op.folding
+        if total is None or folding is None or folding.writes is None or len(read_by[total.target]) != 1 or (
+                total.target.type.kind not in folding.kinds):
             continue
-        for k in (0, 1) if total.op.folding.commutes else (0,):
+        for k in (0, 1) if folding.commutes else (0,):
             load = defined.get(total.args[k])
             if load is None or load.op.access != "load" or not _same_place(load, store, ints) or len(
                     read_by[load.target]) != 1:
                 continue
             with building(current().names, total.loc) as b:
-                term = total.op.folding.term(total.args[1 - k])
-                made = ops.add_at(store.args[0], term, *store.args[2:], index=store.params["index"])
+                term = folding.term(total.args[1 - k])
+                made = getattr(ops, folding.writes)(store.args[0], term, *store.args[2:], index=store.params["index"])
             last = b.stmts[-1]
             assert isinstance(last, Let) and last.target is made
             changed[store] = Let(store.targets, last.op, last.args, last.params, store.loc)
