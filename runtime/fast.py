@@ -32,6 +32,7 @@ from .parallel import adaptive
 from .raising import explaining
 from .specialise import Specialisation, result_form, same_value
 from .transpiler.frontend.guards import Access, StaticGuard
+from .transpiler.frontend.trace import Trace
 from .transpiler.frontend.trees import rebuild
 from .transpiler.frontend.values import Leaf
 from .transpiler.ir.nodes import Block, For
@@ -51,7 +52,7 @@ def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] 
         return None
     entry: Callable[..., Any] = explaining(spec.entry, spec.trace)
     if _has_loops(spec.func.body):
-        entry = adaptive(entry, spec.parallel_entry)
+        entry = adaptive(entry, lambda: _explained(spec.parallel_entry(), spec.trace))
     if spec.trace.written:
         entry = guarded(entry, spec.trace.written, spec.signature)
     finish = _finish(spec, spec.converters)
@@ -62,6 +63,10 @@ def fast_path(spec: Specialisation, arrays: bool = False) -> Callable[..., Any] 
     if all(isinstance(a, Leaf) for a in args) and not spec.trace.static_args:
         return writer.path(entry, finish, flatten=None)
     return writer.path(entry, finish, flatten=_flattener(spec))
+
+
+def _explained(entry: Callable[..., Any] | None, trace: Trace) -> Callable[..., Any] | None:
+    return None if entry is None else explaining(entry, trace)
 
 
 def _has_loops(block: Block) -> bool:

@@ -132,21 +132,26 @@ class Specialisation:
                 for value, convert in zip(_results(result, len(self.func.returned)), chosen, strict=True)]
         return rebuild(self.trace.out_tree, flat)
 
-    def parallel_entry(self) -> Entry | None:
-        """Compile the parallel version; None where no loop can be parallel."""
+    def parallel_entry(self) -> Callable[..., Any] | None:
+        """Compile the parallel version; None where no loop can be parallel.
+
+        If something is raised in a parallel loop, the call is made again by the serial version, which raises it: so
+        such loops are parallel only where nothing of the caller's is written to.
+        """
         func = pipeline.run(self.trace.func, stages=pipeline.PARALLEL_STAGES)
         name = f"{self.name}_parallel"
-        flat = self.flat(self.described.values)
-        text = emit(func, name=name, doc=_doc(self.trace, name), zero_d=_zero_d(func, flat),
+        flat, notes = self.flat(self.described.values), not self.trace.written
+        text = emit(func, name=name, doc=_doc(self.trace, name), zero_d=_zero_d(func, flat), notes=notes,
                     guards=entry_guards(func, self.trace), imports=[GUARD_IMPORT], parallel=True, quick=True)
         if "prange(" not in text:
             return None
         start = perf_counter()
         entry = function_of(text, cache.load(text, name, "parallel version", str(self.signature)))
-        table = compile_entry(entry, self.signature, text)
+        signature = (*self.signature, typeof(np.zeros(1, np.bool_))) if notes else self.signature
+        table = compile_entry(entry, signature, text)
         logger.info("compiled %s(%s) in %.0f ms: calls take long", name, ", ".join(map(str, self.signature)),
                     1000 * (perf_counter() - start))
-        return table
+        return _or_serial(table, self.entry) if notes else table
 
     def call(self, described: Described) -> Any:
         arrays = described.has_arrays or self.captures_arrays()
@@ -157,6 +162,17 @@ class Specialisation:
             for original, copy in described.copied:
                 if any(flat[k] is copy for k in self.trace.written):
                     original[...] = copy
+
+
+def _or_serial(parallel: Entry, serial: Entry) -> Callable[..., Any]:
+    """The parallel version, and the serial one for calls in which something is raised."""
+
+    def call(*args: Any) -> Any:
+        failed = np.zeros(1, np.bool_)
+        result = parallel(*args, failed)
+        return serial(*args) if failed[0] else result
+
+    return call
 
 
 def sharing(traced: Trace, leaves: Sequence[Leaf], flat: Sequence[Any]) -> dict[int, int]:

@@ -27,6 +27,7 @@ from . import standalone as alone
 from .access import BUILTINS, Role
 from .expressions import Expressions
 from .names import RESERVED, Naming
+from .noted import FAILED
 from .numbers import PythonNumbers
 from .plan import Plan
 from .raising import filled_name, has_places
@@ -41,14 +42,16 @@ Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes;
 class Options:
     """How the text is written.  parallel: loops over `prange` where the IR says so.  standalone: import nothing of
     ours.  quick: allocate through gradsmith.kernels, for text that is compiled rather than read.  fills: exceptions put
-    run-time values into their messages; else whoever catches them does.  decorator: False for plain functions, or the
-    text to use instead of `@njit(...)`."""
+    run-time values into their messages; else whoever catches them does.  notes: parallel loops may raise; the function
+    then has one more parameter, an array of one truth value, that tells when its results are of no use (`noted`).
+    decorator: False for plain functions, or the text to use instead of `@njit(...)`."""
 
     comments: bool = True
     parallel: bool = False
     standalone: bool = False
     quick: bool = False
     fills: bool = False
+    notes: bool = False
     decorator: bool | str = True
 
 
@@ -90,7 +93,7 @@ def emit_lines(func: Func | Module, *, name: str | None = None, doc: str = "", z
     funcs = func.funcs if isinstance(func, Module) else (func,)
     functions = _function_names(funcs, name)
     while True:
-        callees = replace(options, parallel=False)
+        callees = replace(options, parallel=False, notes=False)
         written = [*(_Function(one, functions, callees, (), (), is_entry=False) for one in funcs[1:]),
                    _Function(funcs[0], functions, options, zero_d, guards)]
         called = set().union(*(one.kernels for one in written))
@@ -166,7 +169,7 @@ class _Function:
         self.zero_d = zero_d
         self.guards = guards
         self.plan = Plan(func)
-        self.storage = Storage(self.plan, options.parallel)
+        self.storage = Storage(self.plan, options.parallel, options.notes)
         self.kernels = self._kernels()
         sizes = self._sizes()
         self.naming = Naming(self.plan, self.storage, sizes, {*functions.values(), *self.kernels})
@@ -216,6 +219,9 @@ class _Function:
     def text(self) -> _Text:
         writer = Writer(self.plan, self.storage, self.naming, self.expressions, dict(self.functions),
                         self.is_entry, self.options.fills)
+        writer.known = {*self.functions.values(), *self.kernels}
+        if self.options.notes:
+            writer.failed = self.naming.fresh(FAILED)
         for param in self.func.params:
             if param.name in self.zero_d:
                 writer.line(f"{self.naming.of(param)} = {self.naming.of(param)}[()]")
@@ -227,12 +233,13 @@ class _Function:
             self._guard(writer, self._renamed(condition))
             writer.lines.append(Line(2, f"raise {self._renamed(exception)}"))
         writer.function(self.func)
-        params = ", ".join(map(self.naming.of, self.func.params))
+        params = ", ".join([*map(self.naming.of, self.func.params), *([writer.failed] if writer.failed else [])])
         head = [] if self.options.decorator is False else [self._decorator()]
         head.append(f"def {self.functions[self.func.name]}({params}):")
         kernels = set() if self.options.standalone else self.kernels
-        source = "\n".join([*head, *(line.render(self.options.comments) for line in writer.lines)])
-        return _Text(source, kernels, len(head), tuple(writer.lines))
+        own = "\n".join([*head, *(line.render(self.options.comments) for line in writer.lines)])
+        before = "".join(f"{text}\n\n\n" for text in writer.trips)
+        return _Text(before + own, kernels, before.count("\n") + len(head), tuple(writer.lines))
 
     def _guard(self, writer: Writer, condition: str) -> None:
         """`if not (...):`, a long conjunction on several lines."""

@@ -21,6 +21,7 @@ from .access import Role
 from .expressions import Expressions, computes, names_in
 from .memory import left_over
 from .names import INDICES, Naming
+from .noted import of_no_use, trip_functions
 from .plan import Plan
 from .raising import filled, left_to_fill, quoted
 from .storage import Storage
@@ -75,6 +76,10 @@ class Writer:
         self.lines: list[Line] = []
         self.depth = 1
         self.writing: tuple[Stmt, ...] = ()         # what the next line is of
+        self.failed: str | None = None              # the parameter that takes note of exceptions
+        self.noting = False                         # in a function for one trip
+        self.trips: list[str] = []                  # such functions
+        self.known: set[str] = set()                # names of the module
 
     def line(self, text: str, loc: Location | None = None) -> None:
         self.lines.append(Line(self.depth, text, loc, self.writing))
@@ -138,6 +143,10 @@ class Writer:
         if not always:
             self.line(f"if {ast.unparse(_negated(self.expressions.value(stmt.pred)))}:")
             self.depth += 1
+        if self.noting:
+            self.line("return False", stmt.loc)
+            self.depth -= not always
+            return
         self.write_back(self.storage.memory.kept(stmt.kept))
         kind, message, values = filled(stmt) if self.fills else left_to_fill(stmt)
         given = [quoted(message), *(ast.unparse(self.expressions.value(v)) for v in values)]
@@ -353,7 +362,9 @@ class Writer:
         self.hand_on(loop, "init", owners, loop.inits, changing)
         lo, hi, step = (self.expressions.value(v) for v in (loop.lo, loop.hi, loop.step))
         start = len(self.lines)
-        if summed:
+        if loop in self.storage.noted:
+            self._noted(loop, lo, hi)
+        elif summed:
             self._chunks(loop, lo, hi, summed)
         else:
             bounds = [lo, hi, step] if not _is_int(step, 1) else [lo, hi] if not _is_int(lo, 0) else [hi]
@@ -369,6 +380,26 @@ class Writer:
         self.block(loop.body)
         self.hand_on(loop, "body", loop.carries, loop.body.results, self.plan.carried[loop])
         self.depth -= 1
+
+    def _noted(self, loop: For, lo: ast.expr, hi: ast.expr) -> None:
+        """A parallel loop over trips that may raise, see `noted`."""
+        assert self.failed is not None
+        index = self.naming.of(loop.index)
+        before, depth, self.lines, self.depth, self.noting = self.lines, self.depth, [], 1, True
+        self.block(loop.body)
+        self.hand_on(loop, "body", loop.carries, loop.body.results, self.plan.carried[loop])
+        body = [line.render(False) for line in self.lines]
+        self.lines, self.depth, self.noting = before, depth, False
+        name = self.naming.fresh(f"{self.functions[self.plan.func.name]}_{index}")
+        texts, call = trip_functions(name, index, body, self.known, self.plan.statements(loop.body))
+        self.trips += texts
+        bounds = [hi] if _is_int(lo, 0) else [lo, hi]
+        self.line(f"for {index} in prange({', '.join(map(ast.unparse, bounds))}):")
+        for k, text in enumerate((f"if not {call}:", f"{self.failed}[0] = True")):
+            self.lines.append(Line(self.depth + 1 + k, text))
+        self.line(f"if {self.failed}[0]:")
+        results = [ast.unparse(of_no_use(value.type)) for value in self.plan.func.returned]
+        self.lines.append(Line(self.depth + 1, f"return {_tuple_text(results)}"))
 
     def _chunks(self, loop: For, lo: ast.expr, hi: ast.expr, summed: Sequence[int]) -> None:
         """A parallel loop over chunks of the range, each with sums of its own: in whatever order one chunk adds up,

@@ -28,6 +28,7 @@ from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Valu
 from ..ir.walk import all_statements, blocks, bound_inside, operands
 from .access import Role
 from .memory import Memory
+from .noted import may_raise
 from .plan import Plan
 from .templates import NARROW_INTS
 
@@ -38,12 +39,14 @@ WRITES = (Role.STORE, Role.ADD)
 
 class Storage:
     """copies: the edges on which an array is copied.  prange: loops that run in parallel.  partial: their carries
-    that are summed up chunk by chunk, each beginning at zero, and added to the loop's target."""
+    that are summed up chunk by chunk, each beginning at zero, and added to the loop's target.  noted: those in which it
+    is noted that something was raised, which they are only with `notes`."""
 
-    def __init__(self, plan: Plan, parallel: bool) -> None:
+    def __init__(self, plan: Plan, parallel: bool, notes: bool = False) -> None:
         self.plan = plan
         self.copies: set[Edge] = set()
         self.prange: set[For] = set()
+        self.noted: set[For] = set()
         self.partial: set[Var] = set()
         self.params = set(plan.func.params)
         self.borrowed = self.params - set(plan.func.effects)
@@ -52,12 +55,13 @@ class Storage:
         self._parent: dict[Var, Var] = {}
         self._reads: dict[Block, set[Var]] = {}
         if parallel:
-            self._find_parallel(plan.func.body)
+            self._find_parallel(plan.func.body, notes)
         self._walk(plan.func)
         self.memory = Memory(plan, self.copies)
         self._take("return", None, plan.func.returned, set(), is_return=True)
         self._coalesce()
         self.prange = {loop for loop in self.prange if self._stays_in_place(loop)}
+        self.noted &= self.prange
 
     def owner(self, var: Var) -> Var:
         """The var that stands for all that share its variable."""
@@ -71,11 +75,9 @@ class Storage:
 
     # --- parallel loops ------------------------------------------------------------------------------------------
 
-    def _find_parallel(self, block: Block) -> None:
+    def _find_parallel(self, block: Block, notes: bool) -> None:
         for stmt in block.stmts:
-            # An exception does not get out of a parallel loop.
-            if isinstance(stmt, For) and stmt.parallel and not any(
-                    isinstance(inner, (Check, Call)) for inner in self.plan.statements(stmt.body)):
+            if isinstance(stmt, For) and stmt.parallel and self._may_leave(stmt, notes):
                 sums = [k for k in self.plan.carried[stmt] if not stmt.carries[k].type.shape]
                 # Numba would widen a sum of narrow integers, and knows no sum of truth values.
                 partial = [stmt.carries[k] for k in sums if not self._adds_once(stmt, k)]
@@ -83,9 +85,20 @@ class Storage:
                         partial and not _is_one(stmt.step)):
                     self.prange.add(stmt)
                     self.partial.update(partial)
+                    if notes and may_raise(self.plan.statements(stmt.body)):
+                        self.noted.add(stmt)
                     continue
             for inner in blocks(stmt):
-                self._find_parallel(inner)
+                self._find_parallel(inner, notes)
+
+    def _may_leave(self, loop: For, notes: bool) -> bool:
+        """An exception does not get out of a parallel loop: that there was one can be noted if the loop adds nothing
+        up.  Printing needs Python."""
+        inside = list(self.plan.statements(loop.body))
+        if any(isinstance(stmt, Check) and stmt.prints for stmt in inside):
+            return False
+        return not may_raise(inside) or (notes and all(
+            loop.carries[k].type.shape for k in self.plan.carried[loop]) and _is_one(loop.step))
 
     def _stays_in_place(self, loop: For) -> bool:
         """Is every array that the loop carries the same memory in all iterations?"""
