@@ -230,7 +230,9 @@ def test_against_jax():
     (lambda x: np.sum(np.linalg.eigh(x)[1] * np.exp(np.linalg.eigvalsh(x)) @ np.linalg.eigh(x)[1].T),
      np.exp(1.0) * np.array([[1.0, 0.0], [2.0, 1.0]])),
     (lambda x: np.sum(np.linalg.svd(x)[0] * np.linalg.svd(x)[1] ** 3 @ np.linalg.svd(x)[2]), np.full((2, 2), 3.0)),
-], ids=["eigh", "eigvalsh", "svd"])
+    (lambda x: np.sum(np.linalg.eigh(x)[1] * np.exp(np.linalg.eigh(1.0 * x)[0]) @ np.linalg.eigh(x + 0.0)[1].T),
+     np.exp(1.0) * np.array([[1.0, 0.0], [2.0, 1.0]])),
+], ids=["eigh", "eigvalsh", "svd", "of matrices computed apart"])
 def test_a_function_of_equal_decompositions_at_equal_values(fun, slope):
     """It is smooth in the results of all calls together, not in those of each."""
     np.testing.assert_allclose(gradsmith.grad(fun)(np.eye(2)), slope, rtol=1e-12, atol=1e-12)

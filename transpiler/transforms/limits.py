@@ -18,6 +18,10 @@ Where results coincide, first derivatives are exact and second ones are, if the 
 where they nearly do, as good as half the digits.  This holds for operations in the func's own block: inside branches,
 loops and funcs that others call, what comes after is not at hand.  There it is checked that no results coincide
 (`check_apart`), and the derivative is a FloatingPointError where they do, rather than incomplete.
+
+Several decompositions of matrices that are equal, though computed apart, may be smooth only together: v of one with w
+of another.  So those that do not depend on one another part together.  That changes nothing for a function that is
+smooth in each: the numerator of one then vanishes wherever the results of another are.
 """
 
 from __future__ import annotations
@@ -52,11 +56,12 @@ def add_vjp_limits(let: Let, cts: Sequence[Value | None], parts: Sequence[Value 
     stmts = current().stmts
     if directions is None or let not in stmts:            # in a rehearsal it is not: limits read nothing of loops
         return parts
+    alike = _alike(let, stmts)
     turning = [ct for ct, d in zip(cts, directions, strict=True) if d is None and isinstance(ct, Var)]
     if not turning:
         return parts        # of coinciding results only what does not part, but turns, has an undetermined derivative
-    after = _func(stmts[stmts.index(let) + 1:], turning)
-    found = iter(_moved_twice(after, _seeds(let, directions), jvp))
+    after = _func(_after(alike, stmts), turning)
+    found = iter(_moved_twice(after, _partings(alike), jvp))
     pairs = [next(found) if d is None and isinstance(ct, Var) else (None, None)
              for ct, d in zip(cts, directions, strict=True)]
     if all(once is None for once, _ in pairs):
@@ -112,22 +117,24 @@ def _all(x: Value) -> Value:
 def add_jvp_limits(func: Func, tangents: Mapping[Var, Value], results: Sequence[Value], moved: Sequence[Value],
                    jvp: Jvp) -> Sequence[Value]:
     """The tangents `moved` of the func's `results` with the limits added; `tangents`: of all its variables."""
-    for number, let in enumerate(func.body.stmts):
-        if not isinstance(let, Let) or let.op.result_count == 1 or not any(
-                a in tangents for a in let.args if isinstance(a, Var)):
+    stmts = func.body.stmts
+    done: set[Stmt] = set()
+    for let in stmts:
+        if not isinstance(let, Let) or let in done or not _parts(let) or not _moves(let, tangents):
             continue
-        directions = let.op.parting(let.args, let.targets, **let.params)
-        if directions is None:
-            continue
-        incoming = [None if isinstance(a, Const) else tangents.get(a) for a in let.args]
-        turns = _seeds(let, let.op.jvp_limit(incoming, let.args, let.targets, **let.params))
-        after = _func(func.body.stmts[number + 1:], [r for r in results if isinstance(r, Var)])
+        alike = [other for other in _alike(let, stmts) if _moves(other, tangents)]
+        done.update(alike)
+        turns: dict[Var, Value] = {}
+        for one in alike:
+            incoming = [None if isinstance(a, Const) else tangents.get(a) for a in one.args]
+            turns |= _seeds(one, one.op.jvp_limit(incoming, one.args, one.targets, **one.params))
+        after = _func(_after(alike, stmts), [r for r in results if isinstance(r, Var)])
         turning = [p in turns for p in after.params]
         if not any(turning):
             continue
         once = jvp(after, turning)
         once = Func(once.name, once.params, Block(once.body.stmts, once.results[len(after.results):]))
-        seeds = _seeds(let, directions)
+        seeds = _partings(alike)
         twice = jvp(once, [p in seeds for p in once.params])
         args = [*after.params, *(turns[p] for p in after.params if p in turns),
                 *(seeds[p] for p in once.params if p in seeds)]
@@ -136,8 +143,62 @@ def add_jvp_limits(func: Func, tangents: Mapping[Var, Value], results: Sequence[
     return moved
 
 
+def _moves(let: Let, tangents: Mapping[Var, Value]) -> bool:
+    return any(a in tangents for a in let.args if isinstance(a, Var))
+
+
+def _parts(let: Let) -> bool:
+    return let.op.parting(let.args, let.targets, **let.params) is not None
+
+
+def _alike(let: Let, stmts: Sequence[Stmt]) -> list[Let]:
+    """`let` and the decompositions like it, of operands like its own, none of which depends on another's results."""
+    found: list[Let] = []
+    wanted = (let.op, dict(let.params), [a.type for a in let.args])
+    for stmt in stmts:
+        if isinstance(stmt, Let) and stmt.op is let.op and (
+                stmt is let or (stmt.op, dict(stmt.params), [a.type for a in stmt.args]) == wanted):
+            found.append(stmt)
+    if len(found) == 1:
+        return found
+    before = _before(let, stmts)
+    together = [let]
+    for other in found:
+        if other is not let and other not in before:
+            needed = _before(other, stmts)
+            if not any(one in needed or other in _before(one, stmts) for one in together):
+                together.append(other)
+    return together
+
+
+def _before(let: Let, stmts: Sequence[Stmt]) -> set[Stmt]:
+    """The statements before `let` that its operands need."""
+    needed = {a for a in let.args if isinstance(a, Var)}
+    found: set[Stmt] = set()
+    for stmt in reversed(stmts[:stmts.index(let)]):
+        if any(t in needed for t in stmt.targets):
+            found.add(stmt)
+            needed |= _read(stmt)
+    return found
+
+
+def _after(lets: Sequence[Let], stmts: Sequence[Stmt]) -> list[Stmt]:
+    """The statements after the first of `lets`, but those."""
+    return [s for s in stmts[min(stmts.index(let) for let in lets):] if s not in lets]
+
+
+def _partings(lets: Sequence[Let]) -> dict[Var, Value]:
+    return {target: d for let in lets
+            for target, d in _seeds(let, let.op.parting(let.args, let.targets, **let.params) or ()).items()}
+
+
 def _seeds(let: Let, directions: Sequence[Value | None]) -> dict[Var, Value]:
     return {target: d for target, d in zip(let.targets, directions, strict=True) if d is not None}
+
+
+def _read(stmt: Stmt) -> set[Var]:
+    return {v for v in operands(stmt) if isinstance(v, Var)} | {
+        v for block in blocks(stmt) for v in reads(block) if isinstance(v, Var)}
 
 
 def _func(stmts: Sequence[Stmt], results: Sequence[Var]) -> Func:
@@ -147,8 +208,7 @@ def _func(stmts: Sequence[Stmt], results: Sequence[Var]) -> Func:
     for stmt in reversed(stmts):
         if any(t in needed for t in stmt.targets):
             kept.append(stmt)
-            needed.update(v for v in operands(stmt) if isinstance(v, Var))
-            needed.update(v for block in blocks(stmt) for v in reads(block) if isinstance(v, Var))
+            needed |= _read(stmt)
     kept.reverse()
     made: set[Var] = {t for stmt in kept for t in stmt.targets}
     inner = {v for stmt in kept for block in blocks(stmt) for v in _bound(stmt, block)}
