@@ -217,6 +217,8 @@ class _Lanes:
         batched = any(a.batched for a in args)
         if batched and let.op.access is not None:
             args = self._guarded(let, args, let.params["index"], mask)
+        if let.op.raises is not None and mask is not None:
+            args = [self._harmless(let, args[0], mask), *args[1:]]
         if batched:
             results = let.op.batch([a.value for a in args], [a.batched for a in args], **let.params)
         else:
@@ -279,6 +281,14 @@ class _Lanes:
             return found
         back = 0 if isinstance(item, At) or item.step > 0 else max(0, item.size - 1) * -item.step
         return _All(ops.select(mask, found.value, const(back, found.value.type)), True)
+
+    def _harmless(self, let: Let, found: _All, mask: Value) -> _All:
+        """The argument, with one that does not raise for lanes that do not come here (all, if it is one for all)."""
+        value = found.value
+        reached = mask if found.batched else ops.any(mask, axes=(0,))
+        if value.rank > reached.rank:
+            reached = ops.broadcast(reached, shape=value.shape, axes=tuple(range(reached.rank)))
+        return _All(ops.select(reached, value, let.op.harmless(value.type)), found.batched)
 
     def _differs_where(self, new: Value, base: Value, mask: Value) -> None:
         """`new` is `base` but where the mask holds."""
