@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from .. import ops
@@ -27,7 +27,7 @@ from ..ir.build import Names, building, const, current, located
 from ..ir.index import At, Span, argument_count
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import I64, Type
-from ..ir.walk import all_statements, blocks, replacement, sizes_used, substituted, used_names, with_blocks
+from ..ir.walk import all_statements, blocks, replacement, sizes_used, substituted, used_names, with_blocks, with_body
 from .additive import is_sum
 
 NAMELESS = re.compile(r"t(_\d+)*")
@@ -41,7 +41,7 @@ def mask_lanes(func: Func) -> Func:
     """Every loop over lanes of the func, inner ones first; `func` itself where there is none.  Sizes are numbers."""
     with building(Names(used_names(func))):
         body = _visited(func.body)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, body)
 
 
 def _visited(block: Block) -> Block:
