@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Value, copysign, exact_sum_ordered, fma, muladd, polynomial, where
+from gradsmith.kernels.expression import Value, copysign, exact_sum_ordered, fma, muladd, polynomial_in_pairs, where
 from gradsmith.kernels.kernel import kernel
 
 LOG2_E = 1.4426950408889634
@@ -57,15 +57,22 @@ def reduce_exp(x: Value) -> tuple[Value, Value]:
     return muladd(k, -LOG_2_LOW[width], r), k_bits
 
 
+def series(r: Value) -> Value:
+    """(exp(r) - 1 - r) / r**2 for |r| <= log(2) / 2.  The first coefficient is added last: where r is small, no other
+    rounding counts."""
+    first, *rest = polynomials.EXP[r.format.width]
+    return muladd(polynomial_in_pairs(r, rest), r, first)
+
+
 def expm1_reduced(r: Value) -> Value:
     """exp(r) - 1 for |r| <= log(2) / 2."""
-    return muladd(r * r, polynomial(r, polynomials.EXP[r.format.width]), r)
+    return muladd(r * r, series(r), r)
 
 
 def exp_reduced(r: Value) -> Value:
     """exp(r) for |r| <= log(2) / 2. What 1 + r loses goes to the smaller term."""
     total, lost = exact_sum_ordered(r.constant(1.0), r)
-    return total + muladd(r * r, polynomial(r, polynomials.EXP[r.format.width]), lost)
+    return total + muladd(r * r, series(r), lost)
 
 
 def exp_of(x: Value) -> Value:

@@ -253,6 +253,20 @@ def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
     return total
 
 
+def polynomial_in_pairs(x: Value, coefficients: Sequence[float]) -> Value:
+    """Neighbours joined by x, pairs of them by x**2, and so on: a chain of instructions as long as the logarithm of
+    their number, a little less accurate (G. Estrin, "Organization of computer systems: the fixed plus variable
+    structure computer", 1960)."""
+    terms = [x.constant(c) for c in coefficients]
+    power = x
+    while len(terms) > 1:
+        joined = [muladd(high, power, low) for low, high in zip(terms[::2], terms[1::2])]
+        terms = [*joined, *terms[len(joined) * 2:]]
+        if len(terms) > 1:
+            power = power * power
+    return terms[0]
+
+
 def polynomial_in_halves(x: Value, coefficients: Sequence[float]) -> Value:
     """Even and odd powers apart: a shorter chain of dependent instructions, and a little less accurate."""
     square = x * x

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gradsmith.kernels import polynomials
-from gradsmith.kernels.expression import Operand, Value, exact_sum_ordered, muladd, polynomial, where
+from gradsmith.kernels.expression import Operand, Value, exact_sum_ordered, muladd, polynomial_in_pairs, where
 from gradsmith.kernels.kernel import kernel
 
 # Constants in two parts; the high one times any exponent, or times a number of half the format's digits, is exact.
@@ -58,7 +58,7 @@ def log_parts(f: Value) -> Parts:
     s = f / (f + 2.0)
     z = s * s
     half_square = f * 0.5 * f
-    return Parts(f, half_square, s * muladd(z, polynomial(z, polynomials.LOG[f.format.width]), half_square))
+    return Parts(f, half_square, s * muladd(z, polynomial_in_pairs(z, polynomials.LOG[f.format.width]), half_square))
 
 
 def with_edges(result: Value, x: Value) -> Value:

@@ -26,6 +26,7 @@ from gradsmith.kernels.expression import (
     fma,
     muladd,
     polynomial,
+    polynomial_in_pairs,
     where,
 )
 from gradsmith.kernels.kernel import kernel
@@ -72,7 +73,7 @@ def reduce_single(x: Value) -> tuple[Value, Value, Value]:
 def sin_reduced(r: Value, r_low: Value) -> Value:
     """sin(r + r_low) for |r| <= pi / 4 and a little."""
     z = r * r
-    return r + muladd(z * r, polynomial(z, polynomials.SIN[r.format.width]), r_low)
+    return r + muladd(z * r, polynomial_in_pairs(z, polynomials.SIN[r.format.width]), r_low)
 
 
 def cos_reduced(r: Value, r_low: Value) -> Value:
@@ -80,7 +81,7 @@ def cos_reduced(r: Value, r_low: Value) -> Value:
     z = r * r
     half_square = z * 0.5
     high, low = exact_sum_ordered(r.constant(1.0), -half_square)
-    return high + (low + muladd(z * z, polynomial(z, polynomials.COS[r.format.width]), -(r * r_low)))
+    return high + (low + muladd(z * z, polynomial_in_pairs(z, polynomials.COS[r.format.width]), -(r * r_low)))
 
 
 def sin_of_quadrants(x: Value, quadrants: int) -> Value:

@@ -34,7 +34,7 @@ from gradsmith.transpiler.errors import RuleError
 from gradsmith.transpiler.ir.build import build_func
 from gradsmith.transpiler.ir.registry import OPERATIONS
 from gradsmith.transpiler.ir.verify import verify
-from gradsmith.transpiler.ops.base import Into, Lowering
+from gradsmith.transpiler.ops.base import Into, Lowering, Product
 from gradsmith.transpiler.transforms.jvp import jvp
 from gradsmith.transpiler.transforms.marking import marking
 from gradsmith.transpiler.transforms.vjp import vjp
@@ -190,6 +190,25 @@ def test_cotangents_of_zero_stay_zero(name):
         params = [(f"x{k}", type_of(a)) for k, a in enumerate((*sample.args, *zeros))]
         for bar in run(build_func(name, params, pull), *sample.args, *zeros):
             assert not np.any(bar != 0), f"{describe(op, sample)}: {bar}"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if OPERATIONS[name].linear_in])
+def test_what_is_said_of_arguments_holds(name):
+    """Linear in some of them together; zero where the first is."""
+    op = OPERATIONS[name]
+    for sample in samples_of(name):
+        if not all(np.all(np.isfinite(a)) for a in sample.args) or not is_inexact(sample.args[-1]):
+            continue
+        for together in op.linear_in:
+            others = [np.flip(a) if k in together else a for k, a in enumerate(sample.args)]
+            both = [a - 2 * b if k in together else a for k, (a, b) in enumerate(zip(sample.args, others))]
+            one, other, result = (op.reference(*args, **sample.params) for args in (sample.args, others, both))
+            np.testing.assert_allclose(result, one - 2 * other, rtol=1e-5, atol=1e-5)
+        if op.multiplies is Product.ZEROS_WIN:
+            for far in (np.inf, np.nan):
+                rest = [np.full_like(a, far) for a in sample.args[1:]]
+                with np.errstate(all="ignore"):
+                    assert not np.any(op.reference(np.zeros_like(sample.args[0]), *rest, **sample.params))
 
 
 # ---------------------------------------------------------------------------------------------------------------

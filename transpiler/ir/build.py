@@ -104,6 +104,11 @@ class Builder:
             self._known[key] = targets
         return targets
 
+    def offer(self, op: Any, args: Sequence[Value], params: Mapping[str, Any], result: Value) -> None:
+        """A value that an equal statement is to be, which stands around this block.  For a sharing builder."""
+        if isinstance(result, Var):
+            self._known.setdefault(expression_key(op, args, params, (result.type,)), (result,))
+
     def sees(self, other: Builder) -> bool:
         """Whether what `other` holds is in scope here."""
         around: Builder | None = self
@@ -179,15 +184,6 @@ def const(value: Any, type: Type) -> Const:
 
 def int_const(value: int) -> Const:
     return Const(int(value), I64)
-
-
-def plus(value: Value, distance: int) -> Value:
-    """An int64 scalar plus a number, as it is written most simply."""
-    if distance == 0:
-        return value
-    if isinstance(value, Const):
-        return int_const(value.value + distance)
-    return value + int_const(distance) if distance > 0 else value - int_const(-distance)
 
 
 def size_value(dim: Any) -> Value:

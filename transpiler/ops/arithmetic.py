@@ -69,6 +69,7 @@ add.folding = Folding("sum", "cumsum", "add", "iufc", of_nothing=True, writes="a
 subtract.folding = replace(add.folding, commutes=False, term=lambda x: ops.negative(x))
 multiply.folding = Folding("prod", "cumprod", "multiply", "iufc", of_nothing=True)
 multiply.multiplies = Product.PLAIN
+add.linear_in, subtract.linear_in, multiply.linear_in = ((0, 1),), ((0, 1),), ((0,), (1,))
 
 
 def _divide_partials(x: Value, y: Value, r: Value) -> tuple[Value, Value]:
@@ -89,6 +90,8 @@ negative = elementwise(
     samples=[*between(-2, 2), *integers(-9, 9, dtypes=("int64", "int8")), *integers(0, 9, dtypes=("uint8",)),
              complex_plane()], doc="-x.")
 
+negative.linear_in = ((0,),)
+
 
 # ---------------------------------------------------------------------------------------------------------------
 # products that keep zeros
@@ -104,6 +107,7 @@ class Scale(Elementwise):
 
     name = "scale"
     masks, multiplies = True, Product.ZEROS_WIN
+    linear_in = ((0,),)
     kinds = "fc"
     scalar = "0.0 if {0} == 0.0 else {0} * {1}"
 
@@ -143,6 +147,7 @@ class Chain(Elementwise):
 
     name = "chain"
     masks = True
+    linear_in = ((0,), (1,))
     kinds = "fc"
     scalar = "0.0 if {0} == 0.0 or {1} == 0.0 else {0} * {1}"
 

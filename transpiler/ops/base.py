@@ -150,7 +150,7 @@ class Op(ABC):
     access: str | None = None   # what emission writes as an index: "load", "store" or "add_at"
     kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before); without {out}: returns
     library: str | None = None  # KERNEL: whose routine does the work, "BLAS" or "LAPACK"
-    raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values of argument 0
+    raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values
     checked_kinds: str = ""     # kinds of argument 0 for which others are checked before: places exist, and the like
     folding: Folding | None = None      # of two arguments: what applying it to one element after the other comes to
     relates: str | None = None  # a comparison: its sign
@@ -194,6 +194,8 @@ class Op(ABC):
 
     additive: tuple[int, ...] = ()              # arguments to which the rest is only added
     sums_apart = False          # of two arguments: the sum of results is the result of the two arguments' sums
+
+    linear_in: tuple[tuple[int, ...], ...] = ()     # sets of arguments in which it is linear, the others held fixed
 
     def giving_only(self, used: Sequence[bool]) -> Op | None:
         """Of several results: an op of the same arguments and parameters that gives those used, and costs less."""
@@ -252,10 +254,6 @@ class Op(ABC):
         """Whether `batch` does less than the op once for each element, apart from what fused loops would do as well:
         vmap then keeps the op out of loops over the batch."""
         return False
-
-    def harmless(self, x: Type) -> Value:
-        """An argument 0 of that type for which an operation that `raises` does not."""
-        raise NotImplementedError(self.name)
 
     @abstractmethod
     def stablehlo(self, h: Any, *args: Any, **params: Any) -> Any: ...

@@ -183,6 +183,7 @@ class Select(Elementwise):
 
     name = "select"
     masks, chooses = True, True
+    linear_in = ((1, 2),)
     scalar = "{1} if {0} else {2}"
 
     def prepare(self, *args: Any) -> tuple[Value, ...]:

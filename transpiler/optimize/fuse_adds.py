@@ -12,24 +12,17 @@ loop: others are vectorised as they are.  The array passes through the cache onc
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..ir import dims
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import (
-    blocks,
-    operands,
-    reads,
-    replacement,
-    same_value,
-    substituted,
-    with_blocks,
-    with_body,
-    with_contents,
-)
+from ..ir.walk import blocks, operands, reads, replacement, same_value, substituted, with_blocks
 
 
 def fuse_adds(func: Func) -> Func:
-    return with_body(func, _visit(func.body, Ints(func.body)))
+    body = _visit(func.body, Ints(func.body))
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, ints: Ints) -> Block:
@@ -43,7 +36,9 @@ def _visit(block: Block, ints: Ints) -> Block:
             stmts[at:] = [*stmts[at + 1:], _fused(first, stmt)]
         else:
             stmts.append(stmt)
-    return with_contents(block, stmts)
+    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
+        return block
+    return Block(tuple(stmts), block.results)
 
 
 def _partner(stmts: list[Stmt], loop: Stmt, block: Block, ints: Ints) -> int | None:

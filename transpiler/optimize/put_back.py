@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..ir.nodes import Block, Const, Func, Let, Stmt, Value, Var
-from ..ir.walk import all_statements, blocks, operands, with_blocks, with_body, with_contents, with_operands
+from ..ir.walk import all_statements, blocks, operands, with_blocks, with_operands
 
 
 def put_back(func: Func) -> Func:
@@ -26,7 +27,8 @@ def put_back(func: Func) -> Func:
     for block in [func.body, *(b for stmt in all_statements(func.body) for b in blocks(stmt))]:
         uses.update(r for r in block.results if isinstance(r, Var))
     replaced: dict[Var, Value] = {}
-    return with_body(func, _visit(func.body, uses, replaced))
+    body = _visit(func.body, uses, replaced)
+    return func if body is func.body else replace(func, body=body)
 
 
 def _visit(block: Block, uses: Counter[Var], replaced: dict[Var, Value]) -> Block:
@@ -40,7 +42,10 @@ def _visit(block: Block, uses: Counter[Var], replaced: dict[Var, Value]) -> Bloc
             gone = {id(let) for let in chain}
             stmts = [stmt for stmt in stmts if id(stmt) not in gone]
             stmts += _joined(chain, stmts, replaced)
-    return with_contents(block, stmts, [replaced.get(r, r) if isinstance(r, Var) else r for r in block.results])
+    results = tuple(replaced.get(r, r) if isinstance(r, Var) else r for r in block.results)
+    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)) and results == block.results:
+        return block
+    return Block(tuple(stmts), results)
 
 
 def _chain(stmts: Sequence[Stmt], uses: Counter[Var]) -> list[Let]:

@@ -17,7 +17,7 @@ undo is a node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ from .scopes import Scope, Scopes
 
 TYPICAL = 100               # of a size or a count of trips that is not known
 WORK = 2                    # flops that cost as much as a byte saved and read again
+DEAR = 4                    # flops of an operation above which it waits for itself when done for one number at a time,
+LATENCY = 3                 # and then costs this many times as much as among others: vectors hide that
 REUSED = 4                  # bytes on a tape that is used over in each iteration, and stays in the cache
 FORBIDDEN = 1 << 44         # bytes: worse than anything, but possible
 
@@ -55,12 +57,22 @@ class Residuals:
 def choose_residuals(scopes: Scopes, chains: Chains, overwritten: dict[Let, Var], needed: Iterable[Var]) -> Residuals:
     """`needed`: variables of nested scopes that the reverse sweep reads.  overwritten: for writes of chains, the
     variable that holds what was there before."""
-    return _Choice(scopes, chains, overwritten).run(set(needed))
+    needed = set(needed)
+    first = _Choice(scopes, chains, overwritten, needed).run()
+    if not first.own:
+        return first
+    # Loops that run again for some values save others, too, where that is cheaper than to compute them once more.
+    return _Choice(scopes, chains, overwritten, needed, set(first.own.values())).run()
 
 
 class _Choice:
-    def __init__(self, scopes: Scopes, chains: Chains, overwritten: dict[Let, Var]) -> None:
+    """running: loops that are going to be run again, which are not asked whether they pay."""
+
+    def __init__(self, scopes: Scopes, chains: Chains, overwritten: dict[Let, Var], needed: set[Var],
+                 running: Collection[For] = ()) -> None:
         self.scopes, self.chains, self.overwritten = scopes, chains, overwritten
+        self.needed, self.running = needed, running
+        self.computed = computed_before(scopes, needed)
         self.places = Places(scopes)
         self.names = scopes.by_name()
         self.network = Network()
@@ -76,11 +88,14 @@ class _Choice:
             key = (chains.anchor(let.targets[0]), chains.group(let.targets[0]))
             self._writes.setdefault(key, []).append((let, self.places.of(let)))
 
-    def run(self, needed: set[Var]) -> Residuals:
-        for var in (v for v in self.scopes.of if v in needed):      # definitions in program order
+    def run(self) -> Residuals:
+        for var in (v for v in self.scopes.of if v in self.needed):     # definitions in program order
             if not self._is_there(var):
                 self._need(var)
                 self.network.edge(("need", var), "end", INFINITE)
+        for loop in self.running:
+            if self._can_run_again(loop):
+                self.network.edge(("run", loop), "end", INFINITE)
         wanted = self.network.sink_side("begin", "end")
         result = Residuals()
         for var, scope in self.scopes.of.items():
@@ -88,6 +103,8 @@ class _Choice:
                 continue
             if self._maker(var) not in wanted:
                 result.saved.setdefault(scope, []).append(var)
+                if self._is_of_rerun(var):
+                    result.own[var] = scope.owner       # type: ignore[assignment]
             elif var in self._rerun:
                 result.saved.setdefault(scope, []).append(var)
                 result.own[var] = self._rerun[var]
@@ -310,8 +327,15 @@ class _Choice:
 
     # --- prices ------------------------------------------------------------------------------------------------
 
+    def _is_of_rerun(self, var: Var) -> bool:
+        """Whether saving it means a tape of the loop that is run again."""
+        scope = self.scopes.of[var]
+        return scope.owner in self.running and not self._size_changes(var, scope)
+
     def _bytes_saved(self, var: Var) -> int:
         scope = self.scopes.of[var]
+        if self._is_of_rerun(var):
+            return max(1, self._bytes(var) * self._trips(scope) // REUSED)
         price = self._bytes(var) * self._trips(scope)
         loops = scope.loops()
         if any(loop.segment for loop in loops):
@@ -358,9 +382,51 @@ class _Choice:
 
     def _work(self, let: Let) -> int:
         per = let.op.cost if let.op.lowering is Lowering.ELEMENTWISE else 1
+        if per > DEAR and not let.targets[0].type.shape and let.targets[0] in self.computed:
+            per *= LATENCY
         return per * max(self._elements(v) for v in (*let.targets, *(a for a in let.args if isinstance(a, Var) and
                                                      let.op.lowering in (Lowering.REDUCTION, Lowering.KERNEL,
                                                                          Lowering.EXPAND))))
+
+
+def computed_before(scopes: Scopes, needed: Iterable[Var]) -> set[Var]:
+    """Values that the forward sweep computes in any case: what the states of loops follow from that `needed` follows
+    from.  Others are computed only to be saved."""
+    states: list[Var] = []
+    follow(scopes, needed, states)
+    return follow(scopes, [r for state in states for r in _sources(scopes, state, through=True)], None)
+
+
+def follow(scopes: Scopes, values: Iterable[Value], states: list[Var] | None) -> set[Var]:
+    """All that the values follow from, and they; with `states`, these are told what loops carry, which is not followed
+    further."""
+    found: set[Var] = set()
+    pending = list(values)
+    while pending:
+        var = pending.pop()
+        if not isinstance(var, Var) or var in found or var not in scopes.of:
+            continue
+        found.add(var)
+        if states is not None and scopes.of[var].defined[var] is None:
+            states.append(var)
+        else:
+            pending += _sources(scopes, var, through=states is None)
+    return found
+
+
+def _sources(scopes: Scopes, var: Var, through: bool) -> list[Value]:
+    """What the value is made from; through: what the iteration before has made it from, too."""
+    scope = scopes.of[var]
+    stmt = scope.defined[var]
+    if stmt is None:
+        owner = scope.owner
+        if not through or not isinstance(owner, For) or var not in owner.carries:
+            return []
+        k = owner.carries.index(var)
+        return [owner.inits[k], owner.body.results[k]]
+    ends = [block.results[stmt.targets.index(var)] for block in blocks(stmt)] if isinstance(stmt, (If, For)) else [
+        v for block in blocks(stmt) for v in reads(block) if isinstance(v, Var)]
+    return [*operands(stmt), *ends]
 
 
 def estimate(dim: Any) -> int:

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, assert_never
 
 from .. import ops
-from ..ir.build import building, const, current, for_loop, int_const, located
+from ..ir.build import Builder, building, const, current, for_loop, int_const, located
 from ..ir.index import At, Span
 from ..ir.nodes import Block, Call, Check, Const, For, If, Let, Stmt, Value, Var, While
 from ..ir.walk import Copier, all_statements, blocks, reads, with_blocks
-from ..ops.base import Into, Zeros, cotangent_zeros
+from ..ops.base import Into, Lowering, Zeros, cotangent_zeros
 from .binomial import emit_sweep, swept
 from .calls import call_vjp
 from .chains import Chains, Link
@@ -28,9 +28,10 @@ from .common import name_like, unsupported_statement
 from .forward_sweep import ForwardSweep, as_dim, counter_of, trip_count
 from .jvp import jvp
 from .limits import add_vjp_limits, check_turned_apart
-from .residuals import Residuals
+from .residuals import DEAR, Residuals
 from .rules import given_vjp, is_given
 from .scopes import Scopes
+from .short_chains import shorten_chains
 
 if TYPE_CHECKING:
     from ..errors import Location
@@ -99,6 +100,7 @@ class ReverseSweep:
             var for again in self.residuals.again.values() for stmt in again for var in stmt.targets}
         self._undoing = {owner for write in self.residuals.undone for scope in scopes.of[write.targets[0]].around()
                          if (owner := scope.owner) is not None}
+        self._dear = dear_scalars(scopes)
         self.counters: list[Value] = []
         self.replayed: set[Var] = set()        # what calls gave whose reverse mode is called
 
@@ -155,9 +157,11 @@ class ReverseSweep:
             known = Zeros.PLAIN
         args = tuple(map(self._operand, let.args))
         results = tuple(map(self._operand, let.targets))
-        with cotangent_zeros(known):
+        with cotangent_zeros(known), building(share=True) as rule:
+            self._offer_computed(let, rule)
             parts = let.op.vjp(cts if several else cts[0], args, results if several else results[0], wanted,
                                **self.copier.params(let.params))
+        current().stmts += rule.stmts
         if several:
             if self.is_whole and self.scopes.of[let.targets[0]] is self.scopes.root:
                 parts = add_vjp_limits(let, cts, parts, jvp)
@@ -173,6 +177,15 @@ class ReverseSweep:
             else:
                 zeros = Zeros.MASKED if known is Zeros.MASKED else Zeros.PLAIN
             adjoints.add(arg, part, zeros)
+
+    def _offer_computed(self, let: Let, rule: Builder) -> None:
+        """Let the rule's partials be what the function has computed of the same arguments: of sin(x), cos(x)."""
+        around = list(self.scopes.of[let.targets[0]].around())
+        for other in self._dear.get(let.args[0], ()) if let.args else ():
+            if self.scopes.of[other.target] in around and other is not let and (
+                    self.forward is None or other.target in self.copier.values):
+                rule.offer(other.op, tuple(map(self.copier.value, other.args)), self.copier.params(other.params),
+                           self.copier.value(other.target))
 
     def _call(self, call: Call, adjoints: Adjoints) -> None:
         cts = [adjoints.take(t) for t in call.targets]
@@ -417,6 +430,10 @@ class ReverseSweep:
                  *(stmt.carries[k].name for k in arrays)]
         memory = [self._memory_of(stmt.targets[k]) for k in arrays]
         ends = for_loop(first, last, [*starts, *totals, *memory], body, step=back, index=stmt.index.name, hints=hints)
+        if self.forward is not None:
+            made = current().stmts[-1]
+            assert isinstance(made, For)
+            current().stmts[-1] = shorten_chains(made, len(moving) + len(outer))
         for k, value in zip(arrays, ends[len(moving) + len(outer):], strict=True):
             self._show(self._link_of(stmt.targets[k]), value)
         for k, ct in zip(moving, ends, strict=False):
@@ -432,6 +449,17 @@ def without_checks(stmt: Stmt) -> Stmt:
     inner = [Block(tuple(without_checks(s) for s in block.stmts if not isinstance(s, Check)), block.results)
              for block in blocks(stmt)]
     return with_blocks(stmt, inner) if inner else stmt
+
+
+def dear_scalars(scopes: Scopes) -> dict[Value, list[Let]]:
+    """The operations of nested blocks that take long for one number, by their first arguments."""
+    found: dict[Value, list[Let]] = {}
+    for var, scope in scopes.of.items():
+        let = scope.defined[var]
+        if isinstance(let, Let) and scope is not scopes.root and not var.type.shape and let.op.is_pure and (
+                let.op.lowering is Lowering.ELEMENTWISE and let.op.cost > DEAR):
+            found.setdefault(let.args[0], []).append(let)
+    return found
 
 
 def is_zero(value: Value) -> bool:
