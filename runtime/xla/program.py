@@ -208,6 +208,7 @@ def _explainer(failures: Sequence[Failure], raises: Mapping[str, Raised]) -> Cal
 def exception_of(failure: Failure, raises: Mapping[str, Raised]) -> BaseException:
     """The exception of a failed check.  Values that its text would hold are not brought back: "..." is in their
     places."""
-    plain: BaseException = getattr(builtins, failure.kind)(placed(failure.message, failure.loc))
+    kind = getattr(builtins, failure.kind, None) or getattr(np.linalg, failure.kind)
+    plain: BaseException = kind(placed(failure.message, failure.loc))
     wanted = users_exception(plain, raises) if isinstance(plain, Exception) else None
     return plain if wanted is None else wanted

@@ -7,7 +7,8 @@
 
 A machine that runs StableHLO cannot raise.  Without the flag, checks are left out and what they guard goes on: an
 index that is out of range is moved into it by a read, and a write to it does nothing or is moved likewise.  With it,
-an int32 says which check failed first, 0 for none; a loop ends when one of its checks has failed.  Text that the
+an int32 says which check failed first, or which operation raises (`Printer.require`), 0 for none; a loop ends when one
+of its checks has failed.  Text that the
 function prints is left out.
 """
 
@@ -58,7 +59,7 @@ class Emitter:
     def __init__(self, h: Printer, names: Names, params: Sequence[Var], *, checked: bool, locations: bool) -> None:
         self.h, self.names, self.params, self.locations = h, names, params, locations
         self.values: dict[Var, HloValue] = {}
-        self.failures: dict[Check, Failure] = {}
+        self.failures: dict[tuple[Check | Let, str], Failure] = {}
         self.checked = checked
         self.error: HloValue | None = None
 
@@ -161,6 +162,7 @@ class Emitter:
         require_numbers([d for p in let.params.values() for d in dims_in(p)], let.op.name, self.params)
         args = self.all_values(let.args)
         mark = len(h.body)
+        h.required.clear()
         found = rule(h, *args, **let.params)
         results = tuple(found) if let.op.result_count > 1 else (found,)
         fresh = set(map(id, h.body[mark:]))
@@ -171,6 +173,9 @@ class Emitter:
             source = value.source
             if value.name is None and source is not None and id(source) in fresh and not source.is_constant:
                 value.name = self.name(target)
+        if self.error is not None and self._matters(let):
+            for pred, message in h.required:
+                self._unless_holds(pred, let, let.op.raises.__name__, message)  # type: ignore[union-attr]
 
     # --- branches --------------------------------------------------------------------------------------------
 
@@ -294,9 +299,15 @@ class Emitter:
     # --- checks ----------------------------------------------------------------------------------------------
 
     def _may_fail(self, *blocks: Block) -> bool:
-        return any(isinstance(s, Check) and self._matters(s) for b in blocks for s in all_statements(b))
+        return any(self._matters(s) for b in blocks for s in all_statements(b))
 
-    def _matters(self, check: Check) -> bool:
+    def _matters(self, stmt: Stmt) -> bool:
+        """Whether the flag has to tell of it."""
+        if isinstance(stmt, Let):
+            return self.checked and stmt.op.raises is not None
+        return isinstance(stmt, Check) and self._is_told(stmt)
+
+    def _is_told(self, check: Check) -> bool:
         return check.message.startswith(TOO_MANY) or (self.checked and not check.prints)
 
     def _flag(self, flagged: bool) -> list[HloValue]:
@@ -311,10 +322,15 @@ class Emitter:
     def _check(self, check: Check) -> None:
         if self.error is None or not self._matters(check):
             return
-        if check not in self.failures:
-            self.failures[check] = Failure(len(self.failures) + 1, check.kind, check.message, check.loc)
-        h, code = self.h, self.failures[check].code
-        unless = h.op("not", self.value(check.pred))
+        self._unless_holds(self.value(check.pred), check, check.kind, check.message)
+
+    def _unless_holds(self, pred: HloValue, stmt: Check | Let, kind: str, message: str) -> None:
+        assert self.error is not None
+        key = (stmt, message)
+        if key not in self.failures:
+            self.failures[key] = Failure(len(self.failures) + 1, kind, message, stmt.loc)
+        h, code = self.h, self.failures[key].code
+        unless = h.op("not", pred)
         first = h.op("and", unless, h.compare("EQ", self.error, h.constant(0, I32)))
         self.error = h.select(first, h.constant(code, I32), self.error)
         self.error.name = self.names.fresh("error")

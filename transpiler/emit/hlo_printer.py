@@ -26,6 +26,7 @@ class Printer(Indexing):
         self.body: list[Instruction] = []
         self.location: str | None = None
         self._constants: dict[Any, HloValue] = {}
+        self.required: list[tuple[HloValue, str]] = []
 
     # --- instructions ----------------------------------------------------------------------------------------
 
@@ -75,6 +76,10 @@ class Printer(Indexing):
             signature = function_type(types, [result])
         return self.emit([f"{dialect}.{bare} ", *_commas(operands), f"{', ' if attrs else ''}{attrs} : {signature}"],
                          result)
+
+    def require(self, pred: HloValue, message: str) -> None:
+        """An operation that raises (`Op.raises`) does so, with that message, unless the bool scalar holds."""
+        self.required.append((pred, message))
 
     # --- elementwise -----------------------------------------------------------------------------------------
 

@@ -6,12 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import replace
 
 from ..ir.build import Names, building, int_const
 from ..ir.nodes import Block, Const, For, Func, Value, Var
 from ..ir.types import I64
-from ..ir.walk import Copier, all_statements, blocks, bound_inside, replacement, substituted, used_names, with_blocks
+from ..ir.walk import (
+    Copier,
+    all_statements,
+    blocks,
+    bound_inside,
+    replacement,
+    substituted,
+    used_names,
+    with_blocks,
+    with_body,
+)
 
 MOST = 20_000           # statements that a loop may become
 
@@ -23,7 +32,7 @@ def unroll_sized(func: Func, sizes: Set[str]) -> Func:
         return func
     with building(Names(used_names(func))):
         body = _unrolled(func.body, sizes)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, body)
 
 
 def _unrolled(block: Block, sizes: Set[str]) -> Block:

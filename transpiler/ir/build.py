@@ -186,6 +186,15 @@ def int_const(value: int) -> Const:
     return Const(int(value), I64)
 
 
+def plus(value: Value, distance: int) -> Value:
+    """An int64 scalar plus a number, as it is written most simply."""
+    if distance == 0:
+        return value
+    if isinstance(value, Const):
+        return int_const(value.value + distance)
+    return value + int_const(distance) if distance > 0 else value - int_const(-distance)
+
+
 def size_value(dim: Any) -> Value:
     """A dimension as an int64 scalar value."""
     return int_const(dim) if isinstance(dim, int) else registry.apply("size", dim=dim)

@@ -262,11 +262,7 @@ def rewrite(func: Func, change: Rewrite) -> Func:
                     continue
                 values = (result,) if isinstance(result, (Var, Const)) else tuple(result)
                 replaced.update(zip(new.targets, values, strict=True))
-        results = tuple(replacement(r, replaced) for r in block.results)
-        same = len(b.stmts) == len(block.stmts) and all(x is y for x, y in zip(b.stmts, block.stmts))
-        if same and all(x is y for x, y in zip(results, block.results)):
-            return block
-        return Block(tuple(b.stmts), results)
+        return with_contents(block, b.stmts, [replacement(r, replaced) for r in block.results])
 
     with building(Names(used_names(func))):
         body = visit(func.body, {})
@@ -335,6 +331,32 @@ def with_blocks(stmt: Stmt, new: Sequence[Block]) -> Stmt:
             return stmt
         case _:
             assert_never(stmt)
+
+
+def with_contents(block: Block, stmts: Sequence[Stmt], results: Sequence[Value] | None = None) -> Block:
+    """A block of these statements and results (or the same results): the block itself if it has just these."""
+    new = block.results if results is None else tuple(results)
+    same = len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts))
+    return block if same and all(a is b for a, b in zip(new, block.results)) else Block(tuple(stmts), new)
+
+
+def with_body(func: Func, body: Block) -> Func:
+    return func if body is func.body else replace(func, body=body)
+
+
+def exchanged(func: Func, change: Callable[[Stmt, Stmt], Iterable[Stmt]]) -> Func:
+    """The func with other statements in the places of its own, inner blocks first.
+
+    `change(stmt, old)` is given each statement with what has become of its blocks, and as it was, inside a builder.
+    """
+    def visit(block: Block) -> Block:
+        stmts: list[Stmt] = []
+        for old in block.stmts:
+            stmts += change(with_blocks(old, [visit(b) for b in blocks(old)]), old)
+        return with_contents(block, stmts)
+
+    with building(Names(used_names(func))):
+        return with_body(func, visit(func.body))
 
 
 def beside(func: Func, other: Func, count: int) -> Func:

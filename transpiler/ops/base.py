@@ -150,7 +150,7 @@ class Op(ABC):
     access: str | None = None   # what emission writes as an index: "load", "store" or "add_at"
     kernel: Any = None          # KERNEL: Python source with {0}, {1}, {out} (allocated before); without {out}: returns
     library: str | None = None  # KERNEL: whose routine does the work, "BLAS" or "LAPACK"
-    raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values
+    raises: type[Exception] | None = None       # KERNEL: what its routine raises for some values of argument 0
     checked_kinds: str = ""     # kinds of argument 0 for which others are checked before: places exist, and the like
     folding: Folding | None = None      # of two arguments: what applying it to one element after the other comes to
     relates: str | None = None  # a comparison: its sign
@@ -254,6 +254,10 @@ class Op(ABC):
         """Whether `batch` does less than the op once for each element, apart from what fused loops would do as well:
         vmap then keeps the op out of loops over the batch."""
         return False
+
+    def harmless(self, x: Type) -> Value:
+        """An argument 0 of that type for which an operation that `raises` does not."""
+        raise NotImplementedError(self.name)
 
     @abstractmethod
     def stablehlo(self, h: Any, *args: Any, **params: Any) -> Any: ...

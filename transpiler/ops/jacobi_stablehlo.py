@@ -56,6 +56,7 @@ def svd(h: Any, a: Any, vectors: bool = True) -> tuple[Any, ...]:
     if product(a.type.shape) == 0:
         shapes = [(*stack, m, k), (*stack, k), (*stack, k, n)] if vectors else [(*stack, k)]
         return tuple(h.constant(0, a.type.with_shape(s)) for s in shapes)
+    h.require(h.op("not", _any(h, h.compare("NE", a, a))), "SVD did not converge")
     flat, scale = _scaled(h, _flat(h, a))
     wide = m < n
     columns = h.transpose(flat, (0, 2, 1)) if wide else flat

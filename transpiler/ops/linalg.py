@@ -185,6 +185,8 @@ class TriangularSolve(Solving):
         return f"{name}({{0}}, {{1}}, {params['lower']}, {params['transposed']}, {params['unit_diagonal']})"
 
     def stablehlo(self, h: Any, a: Any, b: Any, *, lower: bool, transposed: bool, unit_diagonal: bool) -> Any:
+        if not unit_diagonal:
+            hlo.require_regular(h, a)
         x = h.triangular_solve(a, hlo.as_columns(h, a, b), lower, transposed, unit_diagonal)
         return h.reshape(x, b.type.shape)
 

@@ -1,7 +1,8 @@
 """Linear algebra in StableHLO, which has triangular solves and Cholesky factors only: Gaussian elimination with row
 pivoting as a loop over all matrices of a stack at once, and determinants of minors.
 
-A machine that runs StableHLO cannot raise: a singular matrix gives inf or NaN where NumPy raises LinAlgError.
+A singular matrix gives inf or NaN where NumPy raises LinAlgError, and what is required of it (`Printer.require`) fails:
+pivots other than 0, finite factors of what is finite.
 Matrices are (stack, n, n) below, with the sizes known.
 """
 
@@ -96,6 +97,7 @@ def solve(h: Any, a: Any, b: Any) -> Any:
     stack, n, count = right.type.shape
     both, _ = eliminated(h, h.concatenate([left, right], 2), count)
     upper = h.slice(both, [0, 0, 0], [stack, n, n], [1, 1, 1])
+    require_regular(h, upper)
     right = h.slice(both, [0, 0, n], [stack, n, n + count], [1, 1, 1])
     return h.reshape(h.triangular_solve(upper, right, False), b.type.shape)
 
@@ -113,7 +115,27 @@ def cholesky(h: Any, a: Any) -> Any:
     square = Type("int64", a.type.shape)
     rank = a.type.rank
     lower = h.compare("GE", h.iota(square, rank - 2), h.iota(square, rank - 1))
-    return h.select(lower, h.cholesky(a), h.constant(0, a.type))
+    zero = h.constant(0, a.type)
+    factor = h.select(lower, h.cholesky(a), zero)
+    was_finite, is_finite = (_is_finite(h, x) for x in (h.select(lower, a, zero), factor))
+    found = h.op("or", h.op("not", was_finite), is_finite)
+    h.require(h.reduce("and", found, True, tuple(range(rank - 2))), "Matrix is not positive definite")
+    return factor
+
+
+def _is_finite(h: Any, a: Any) -> Any:
+    """Whether all of each matrix is."""
+    each = h.op("is_finite", a, type=a.type.with_dtype("bool"))
+    return h.reduce("and", each, True, (a.type.rank - 2, a.type.rank - 1))
+
+
+def require_regular(h: Any, triangular: Any) -> None:
+    """No 0 on the diagonal."""
+    rank = triangular.type.rank
+    square = Type("int64", triangular.type.shape)
+    off = h.compare("NE", h.iota(square, rank - 2), h.iota(square, rank - 1))
+    fits = h.op("or", off, h.compare("NE", triangular, h.constant(0, triangular.type)))
+    h.require(h.reduce("and", fits, True, tuple(range(rank))), "Singular matrix")
 
 
 def _pivots(h: Any, a: Any) -> tuple[Any, Any]:

@@ -102,6 +102,9 @@ class MatrixOp(Op):
         flat = [ops.reshape(v, shape=(product(stack), *v.shape[rank - 2:])) for v in values]
         return ops.reshape(super().__call__(*flat, **params), shape=result.shape)
 
+    def harmless(self, x: Type) -> Value:
+        return eye(x)
+
     def batch(self, args: Sequence[Value], batched: Sequence[bool], **params: Any) -> Any:
         return self(*batch_all(args, batched), **params)
 

@@ -15,29 +15,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..ir.build import Names, building, int_const
+from ..ir.build import building, int_const, plus
 from ..ir.index import At
 from ..ir.ints import Ints
-from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import blocks, operands, used_names, with_blocks
+from ..ir.nodes import Const, For, Func, Let, Stmt, Value, Var
+from ..ir.walk import exchanged, operands
 from .dependence import Access, Dependences, any_meet
 
 
 def ascend(func: Func) -> Func:
     ints = Ints(func.body)
-    with building(Names(used_names(func))):
-        body = _visit(func.body, ints)
-    return func if body is func.body else replace(func, body=body)
-
-
-def _visit(block: Block, ints: Ints) -> Block:
-    stmts: list[Stmt] = []
-    for old in block.stmts:
-        stmt = with_blocks(old, [_visit(b, ints) for b in blocks(old)])
-        stmts += _upwards(stmt, ints) if isinstance(stmt, For) and _is_free(stmt, ints) else [stmt]
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+    return exchanged(func, lambda stmt, _: _upwards(stmt, ints) if isinstance(stmt, For) and _is_free(stmt, ints)
+                     else [stmt])
 
 
 def _upwards(loop: For, ints: Ints) -> list[Stmt]:
@@ -54,7 +43,7 @@ def _after(value: Value, ints: Ints) -> Value:
     let = ints.definition.get(value)
     after = ints.dim(value) + 1
     known = [a for a in (let.args if let is not None else ()) if a.type == value.type and ints.dim(a) == after]
-    return known[0] if known else value + int_const(1)
+    return known[0] if known else plus(value, 1)
 
 
 def _is_free(loop: For, ints: Ints) -> bool:

@@ -11,18 +11,16 @@ A nested block sees what the blocks around it have computed.  What was checked o
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ..ir.build import expression_key
 from ..ir.nodes import Block, Call, Check, Const, Func, Let, Value, Var
-from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_operands
+from ..ir.walk import all_statements, blocks, sizes_used, with_blocks, with_body, with_contents, with_operands
 
 
 def share_common(func: Func) -> Func:
     sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)}
-    body = _share(func.body, {}, {}, sizes)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, _share(func.body, {}, {}, sizes))
 
 
 def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, Value], sizes: set[str]) -> Block:
@@ -53,8 +51,4 @@ def _share(block: Block, seen: dict[Any, tuple[Var, ...]], replaced: dict[Var, V
         else:
             stmt = with_blocks(stmt, [_share(b, seen, replaced, sizes) for b in blocks(stmt)])
         stmts.append(stmt)
-    results = tuple(replaced.get(r, r) if isinstance(r, Var) else r for r in block.results)
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)) and all(
-            a is b for a, b in zip(results, block.results)):
-        return block
-    return Block(tuple(stmts), results)
+    return with_contents(block, stmts, [replaced.get(r, r) if isinstance(r, Var) else r for r in block.results])

@@ -15,12 +15,11 @@ from typing import assert_never
 
 from ..ir.dims import symbols_of
 from ..ir.nodes import Block, Call, Check, For, Func, If, Let, Stmt, Value, Var, While
-from ..ir.walk import blocks, operands, reads, sizes_used, with_blocks
+from ..ir.walk import blocks, operands, reads, sizes_used, with_blocks, with_body, with_contents
 
 
 def drop_dead_code(func: Func) -> Func:
-    body = live(func.body)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, live(func.body))
 
 
 def live(block: Block) -> Block:
@@ -40,9 +39,7 @@ def live(block: Block) -> Block:
         for inner in blocks(stmt):
             needed |= reads(inner)
     kept.reverse()
-    if len(kept) == len(block.stmts) and all(a is b for a, b in zip(kept, block.stmts)):
-        return block
-    return Block(tuple(kept), block.results)
+    return with_contents(block, kept)
 
 
 def _sizes(value: Value) -> set[str]:

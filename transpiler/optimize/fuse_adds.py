@@ -12,17 +12,24 @@ loop: others are vectorised as they are.  The array passes through the cache onc
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..ir import dims
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import blocks, operands, reads, replacement, same_value, substituted, with_blocks
+from ..ir.walk import (
+    blocks,
+    operands,
+    reads,
+    replacement,
+    same_value,
+    substituted,
+    with_blocks,
+    with_body,
+    with_contents,
+)
 
 
 def fuse_adds(func: Func) -> Func:
-    body = _visit(func.body, Ints(func.body))
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, _visit(func.body, Ints(func.body)))
 
 
 def _visit(block: Block, ints: Ints) -> Block:
@@ -36,9 +43,7 @@ def _visit(block: Block, ints: Ints) -> Block:
             stmts[at:] = [*stmts[at + 1:], _fused(first, stmt)]
         else:
             stmts.append(stmt)
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+    return with_contents(block, stmts)
 
 
 def _partner(stmts: list[Stmt], loop: Stmt, block: Block, ints: Ints) -> int | None:

@@ -14,14 +14,14 @@ as it is.  Sums change their order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import ops
-from ..ir.build import Names, building, current, for_loop, int_const
+from ..ir.build import building, current, for_loop, plus
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value
-from ..ir.walk import Copier, blocks, operands, same_value, used_names, with_blocks
+from ..ir.walk import Copier, exchanged, operands, same_value
 
 WIDEST = 4          # between the first and the last of the neighbours
 
@@ -46,19 +46,7 @@ class Adds:
 
 def gather_adds(func: Func) -> Func:
     ints = Ints(func.body)
-    with building(Names(used_names(func))):
-        body = _visit(func.body, ints)
-    return func if body is func.body else replace(func, body=body)
-
-
-def _visit(block: Block, ints: Ints) -> Block:
-    stmts: list[Stmt] = []
-    for old in block.stmts:
-        stmt = with_blocks(old, [_visit(b, ints) for b in blocks(old)])
-        stmts += _gathered(stmt, ints) if isinstance(stmt, For) else [stmt]
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+    return exchanged(func, lambda stmt, _: _gathered(stmt, ints) if isinstance(stmt, For) else [stmt])
 
 
 def _gathered(loop: For, ints: Ints) -> list[Stmt]:
@@ -184,8 +172,8 @@ class _Gather:
         self.name = loop.targets[adds.number].name
         step = loop.step.value if isinstance(loop.step, Const) else 1
         # the trips are those of the ints begin .. end
-        self.begin = loop.lo if step > 0 else self._plus(loop.hi, 1)
-        self.end = loop.hi if step > 0 else self._plus(loop.lo, 1)
+        self.begin = loop.lo if step > 0 else plus(loop.hi, 1)
+        self.end = loop.hi if step > 0 else plus(loop.lo, 1)
 
     def emit(self) -> Value:
         """The array after all adding."""
@@ -193,7 +181,7 @@ class _Gather:
         array = self.loop.inits[self.adds.number]
         if self.ints.is_negative(self.ints.dim(self.begin) + width - 1 - self.ints.dim(self.end)):
             return self._wide(array, width)
-        pred = self._plus(self.begin, width) <= self.end
+        pred = plus(self.begin, width) <= self.end
         outer = current()
         with building() as then:
             then.loc = outer.loc
@@ -210,7 +198,7 @@ class _Gather:
         """As it was."""
         def body(index: Value, array: Value) -> list[Value]:
             for distance, let in self.adds.lets:
-                array = self._add(array, let, self._values(index, [let])[0], self._plus(index, distance))
+                array = self._add(array, let, self._values(index, [let])[0], plus(index, distance))
             return [array]
 
         (result,) = for_loop(self.begin, self.end, [array], body, index=self.loop.index.name,
@@ -220,7 +208,7 @@ class _Gather:
     def _wide(self, array: Value, width: int) -> Value:
         first, last = self.adds.first, self.adds.last
         for trip in range(width):
-            index = self._plus(self.begin, trip)
+            index = plus(self.begin, trip)
             array = self._some(array, index, [(c, let) for c, let in self.adds.lets if trip + c < last])
 
         def body(element: Value, array: Value) -> list[Value]:
@@ -238,17 +226,17 @@ class _Gather:
                 array = self._add(array, let, total, element)
             return [array]
 
-        (array,) = for_loop(self._plus(self.begin, last), self._plus(self.end, first), [array], body,
+        (array,) = for_loop(plus(self.begin, last), plus(self.end, first), [array], body,
                             index=self.loop.index.name, hints=[self.name])
         for trip in range(1, width + 1):
-            index = self._plus(self.end, -trip)
+            index = plus(self.end, -trip)
             array = self._some(array, index, [(c, let) for c, let in self.adds.lets if c - trip >= first])
         return array
 
     def _some(self, array: Value, index: Value, lets: Sequence[tuple[int, Let]]) -> Value:
         """Some of the adds of one trip."""
         for (distance, let), value in zip(lets, self._values(index, [let for _, let in lets])):
-            array = self._add(array, let, value, self._plus(index, distance))
+            array = self._add(array, let, value, plus(index, distance))
         return array
 
     def _add(self, array: Value, let: Let, value: Value, at: Value) -> Value:
@@ -263,23 +251,16 @@ class _Gather:
         own = self.ints.dim(self.loop.index)
         wanted = {v for let in lets for v in [let.args[1]]}
         needed = {id(let) for let in _needed(self.loop, list(wanted))}
-        copier.values[self.loop.index] = index if distance == 0 else self._plus(index, distance)
+        copier.values[self.loop.index] = index if distance == 0 else plus(index, distance)
         for let in self.need:
             if id(let) not in needed:
                 continue
             apart = self.ints.dim(let.target) - own if let.target.type.dtype == "int64" else None
             if isinstance(apart, int):
-                copier.values[let.target] = self._plus(index, apart + distance)
+                copier.values[let.target] = plus(index, apart + distance)
             else:
                 copier.statement(let)
         return [copier.value(let.args[1]) for let in lets]
-
-    def _plus(self, value: Value, distance: int) -> Value:
-        if distance == 0:
-            return value
-        if isinstance(value, Const):
-            return int_const(value.value + distance)
-        return value + int_const(distance) if distance > 0 else value - int_const(-distance)
 
 
 def _without(loop: For, adds: Adds, array: Value) -> Stmt:

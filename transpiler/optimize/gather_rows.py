@@ -21,12 +21,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from .. import ops
-from ..ir.build import Names, building, current, for_loop, int_const, located
+from ..ir.build import Names, building, current, for_loop, located, plus
 from ..ir.dims import symbols_of
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var
-from ..ir.walk import Copier, blocks, operands, used_names, with_blocks
+from ..ir.walk import Copier, blocks, operands, used_names, with_blocks, with_body, with_contents
 from .gather import WIDEST
 
 
@@ -51,8 +51,7 @@ class Nest:
 def gather_rows(func: Func) -> Func:
     ints = Ints(func.body)
     with building(Names(used_names(func))):
-        body = _visit(func.body, ints)
-    return func if body is func.body else replace(func, body=body)
+        return with_body(func, _visit(func.body, ints))
 
 
 def _visit(block: Block, ints: Ints) -> Block:
@@ -66,9 +65,7 @@ def _visit(block: Block, ints: Ints) -> Block:
                 b.loc = nest.adds[0][1].loc
                 _Rows(nest, ints).emit()
             stmts += b.stmts
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+    return with_contents(block, stmts)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -167,7 +164,7 @@ class _Rows:
     def emit(self) -> None:
         first, *_, last = self.nest.distances
         index = self.nest.loops[0].index.name
-        results = for_loop(_plus(self.begin, first), _plus(self.end, last), self.nest.loops[0].inits,
+        results = for_loop(plus(self.begin, first), plus(self.end, last), self.nest.loops[0].inits,
                            lambda row, array: [self._row(row, array)], index=index, hints=[self.array.name])
         # the nest's own name, since others refer to it
         loop = current().stmts.pop()
@@ -176,13 +173,13 @@ class _Rows:
 
     def _row(self, row: Var, array: Value) -> Value:
         first, *_, last = self.nest.distances
-        inside = (row >= _plus(self.begin, last)) & (row < _plus(self.end, first))
+        inside = (row >= plus(self.begin, last)) & (row < plus(self.end, first))
         return self._if(inside, array, lambda: self._adding(row, array, self.nest.distances),
                         lambda: self._at_border(row, array))
 
     def _at_border(self, row: Var, array: Value) -> Value:
         for distance in self.nest.distances:
-            trip = (row >= _plus(self.begin, distance)) & (row < _plus(self.end, distance))
+            trip = (row >= plus(self.begin, distance)) & (row < plus(self.end, distance))
             array = self._if(trip, array, partial(self._adding, row, array, [distance]), partial(_same, array))
         return array
 
@@ -240,7 +237,7 @@ class _Rows:
     def _trip(self, row: Var, distance: int, indices: Sequence[Value], adds: Sequence[Let]) -> Copier:
         """What the trip row + distance adds, at the given indices of the loops inside."""
         outer, *inner = self.nest.loops
-        copier = Copier({outer.index: _plus(row, distance)} | {
+        copier = Copier({outer.index: plus(row, distance)} | {
             loop.index: i for loop, i in zip(inner, indices, strict=True)})
         needed = {v for let in adds for v in let.args[1:]}
         for let in reversed(self.nest.lets):
@@ -252,7 +249,7 @@ class _Rows:
                 continue
             apart = self.ints.dim(let.target) - own if let.target.type.dtype == "int64" else None
             if isinstance(apart, int):
-                copier.values[let.target] = _plus(row, distance + apart)
+                copier.values[let.target] = plus(row, distance + apart)
             else:
                 copier.statement(let)
         return copier
@@ -266,12 +263,4 @@ def _ascending(loop: For) -> tuple[Value, Value]:
     """The loop's trips as the ints lo .. hi."""
     if isinstance(loop.step, Const) and loop.step.value > 0:
         return loop.lo, loop.hi
-    return _plus(loop.hi, 1), _plus(loop.lo, 1)
-
-
-def _plus(value: Value, distance: int) -> Value:
-    if distance == 0:
-        return value
-    if isinstance(value, Const):
-        return int_const(value.value + distance)
-    return value + int_const(distance) if distance > 0 else value - int_const(-distance)
+    return plus(loop.hi, 1), plus(loop.lo, 1)

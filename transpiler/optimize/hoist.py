@@ -14,14 +14,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Var
-from ..ir.walk import blocks, sizes_used, with_blocks
+from ..ir.walk import blocks, sizes_used, with_blocks, with_body
 from ..ops.base import Lowering
 from .common import share_common
 
 
 def hoist_invariants(func: Func) -> Func:
     body = _visit(func.body)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, body)
 
 
 def hoist_all(func: Func) -> Func:

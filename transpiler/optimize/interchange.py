@@ -30,12 +30,12 @@ from enum import Enum, auto
 from functools import partial
 
 from .. import ops
-from ..ir.build import Names, building, current, for_loop, int_const
+from ..ir.build import building, current, for_loop, int_const
 from ..ir.dependence import Order
 from ..ir.dims import symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import Copier, blocks, same_value, substituted, used_names, with_blocks
+from ..ir.walk import Copier, exchanged, same_value, substituted
 from .dependence import Access, Dependences, any_meet, step_of
 from .expand import with_scalars_in_arrays
 from .nest_parts import Nest, Part, parts_of
@@ -48,20 +48,12 @@ JUMP = 1            # and more for each place in memory where neighbours are not
 
 def interchange(func: Func) -> Func:
     ints = Ints(func.body)
-    with building(Names(used_names(func))):
-        body = _visit(func.body, ints)
-    return func if body is func.body else replace(func, body=body)
 
-
-def _visit(block: Block, ints: Ints) -> Block:
-    stmts: list[Stmt] = []
-    for old in block.stmts:
-        stmt = with_blocks(old, [_visit(b, ints) for b in blocks(old)])
+    def change(stmt: Stmt, old: Stmt) -> list[Stmt]:
         new = _interchanged(stmt, ints) if isinstance(stmt, For) and stmt is old else None
-        stmts += [stmt] if new is None else new
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+        return [stmt] if new is None else new
+
+    return exchanged(func, change)
 
 
 def _interchanged(loop: For, ints: Ints) -> list[Stmt] | None:

@@ -13,13 +13,13 @@ The loops write each element once at most: each of their indices is, but for a c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..ir import dims
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import blocks, operands, same_value, with_blocks
+from ..ir.walk import blocks, operands, same_value, with_blocks, with_body, with_contents
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Written:
 
 def read_newest(func: Func) -> Func:
     ints = Ints(func.body)
-    body = _visit(func.body, {}, ints)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, _visit(func.body, {}, ints))
 
 
 def _visit(block: Block, written: Mapping[Value, Written], ints: Ints) -> Block:
@@ -51,9 +50,7 @@ def _visit(block: Block, written: Mapping[Value, Written], ints: Ints) -> Block:
                     _redirect(stmts, old, stmt)
         else:
             stmts.append(with_blocks(stmt, [_visit(b, {}, ints) for b in blocks(stmt)]))
-    if all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+    return with_contents(block, stmts)
 
 
 def _inside(loop: For, written: Mapping[Value, Written]) -> dict[Value, Written]:

@@ -18,7 +18,7 @@ an `if`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .. import ops
 from ..ir.build import Names, building, const, current
@@ -35,6 +35,8 @@ from ..ir.walk import (
     substituted,
     used_names,
     with_blocks,
+    with_body,
+    with_contents,
 )
 from ..ops.base import Op
 
@@ -56,8 +58,7 @@ class Access:
 def promote(func: Func) -> Func:
     ints = Ints(func.body)
     with building(Names(used_names(func))):
-        body = _visit(func.body, ints)
-    return func if body is func.body else replace(func, body=body)
+        return with_body(func, _visit(func.body, ints))
 
 
 def _visit(block: Block, ints: Ints) -> Block:
@@ -69,9 +70,7 @@ def _visit(block: Block, ints: Ints) -> Block:
             stmts += _promoted(stmt, block.stmts[:k], block.stmts[k + 1:], ints)
         else:
             stmts.append(stmt)
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)):
-        return block
-    return Block(tuple(stmts), block.results)
+    return with_contents(block, stmts)
 
 
 def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: Ints) -> list[Stmt]:

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..ir.nodes import Block, Const, Func, Let, Stmt, Value, Var
-from ..ir.walk import all_statements, blocks, operands, with_blocks, with_operands
+from ..ir.walk import all_statements, blocks, operands, with_blocks, with_body, with_contents, with_operands
 
 
 def put_back(func: Func) -> Func:
@@ -27,8 +26,7 @@ def put_back(func: Func) -> Func:
     for block in [func.body, *(b for stmt in all_statements(func.body) for b in blocks(stmt))]:
         uses.update(r for r in block.results if isinstance(r, Var))
     replaced: dict[Var, Value] = {}
-    body = _visit(func.body, uses, replaced)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, _visit(func.body, uses, replaced))
 
 
 def _visit(block: Block, uses: Counter[Var], replaced: dict[Var, Value]) -> Block:
@@ -42,10 +40,7 @@ def _visit(block: Block, uses: Counter[Var], replaced: dict[Var, Value]) -> Bloc
             gone = {id(let) for let in chain}
             stmts = [stmt for stmt in stmts if id(stmt) not in gone]
             stmts += _joined(chain, stmts, replaced)
-    results = tuple(replaced.get(r, r) if isinstance(r, Var) else r for r in block.results)
-    if len(stmts) == len(block.stmts) and all(a is b for a, b in zip(stmts, block.stmts)) and results == block.results:
-        return block
-    return Block(tuple(stmts), results)
+    return with_contents(block, stmts, [replaced.get(r, r) if isinstance(r, Var) else r for r in block.results])
 
 
 def _chain(stmts: Sequence[Stmt], uses: Counter[Var]) -> list[Let]:

@@ -13,13 +13,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.nodes import Block, For, Func, Stmt, Value, Var, While
-from ..ir.walk import all_statements, blocks, replacement, sizes_used, with_blocks, with_operands
+from ..ir.walk import (
+    all_statements,
+    blocks,
+    replacement,
+    sizes_used,
+    with_blocks,
+    with_body,
+    with_contents,
+    with_operands,
+)
 
 
 def drop_unchanged(func: Func) -> Func:
     sizes = {name for stmt in all_statements(func.body) for name in sizes_used(stmt)}
-    body = _visit(func.body, {}, sizes)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, _visit(func.body, {}, sizes))
 
 
 def _visit(block: Block, replaced: dict[Var, Value], sizes: set[str]) -> Block:
@@ -34,10 +42,7 @@ def _visit(block: Block, replaced: dict[Var, Value], sizes: set[str]) -> Block:
             stmt = _without(stmt, still)
             stmt = with_blocks(stmt, [_visit(b, replaced, sizes) for b in blocks(stmt)])
         stmts.append(stmt)
-    results = tuple(replacement(r, replaced) for r in block.results)
-    if all(a is b for a, b in zip(stmts, block.stmts)) and all(a is b for a, b in zip(results, block.results)):
-        return block
-    return Block(tuple(stmts), results)
+    return with_contents(block, stmts, [replacement(r, replaced) for r in block.results])
 
 
 def _unchanged(loop: For | While, sizes: set[str]) -> list[int]:

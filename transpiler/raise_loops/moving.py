@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from .. import ops
-from ..ir.build import const, int_const, size_value
+from ..ir.build import const, int_const, plus, size_value
 from ..ir.index import At, Span
 from ..ir.nodes import Const, Value
 from ..ops.indexing import index_arrays
@@ -36,17 +36,11 @@ class Moving:
         if not by:
             return self
         if self.first is not None:
-            return replace(self, first=_plus(self.first, by))
+            return replace(self, first=plus(self.first, by))
         if self.lane is not None:
             return replace(self, lane=replace(self.lane, value=ops.add(self.lane.value, by)))
         assert isinstance(self.item, Span)
         return replace(self, item=Span(self.item.start + by, self.item.size, self.item.step))
-
-
-def _plus(value: Value, by: int) -> Value:
-    if isinstance(value, Const):
-        return int_const(int(value.value) + by)
-    return ops.add(value, by) if by else value
 
 
 def slice_of(first: Value, size: Any, step: int) -> tuple[Span, list[Value]]:
@@ -112,7 +106,7 @@ def _stacked(array: Value, places: Sequence[Moving], axis: int, size: Any, step:
     assert first is not None
     parts = []
     for offset in offsets:
-        item, scalars = slice_of(_plus(first, offset), size, step)
+        item, scalars = slice_of(plus(first, offset), size, step)
         index, values = index_with(places, axis, item, scalars)
         part = ops.load(array, *values, index=index)
         parts.append(part if moved is None else front(part, moved))
@@ -160,7 +154,7 @@ def _at_slices(op: Any, array: Value, value: Value, places: Sequence[Moving], ax
     if not op.adds or not isinstance(size, int) or size > MOST_SLICES:
         return None
     for u in range(size):
-        item, scalars = slice_of(_plus(place.first, place.item.step * u), trips, place.stride)
+        item, scalars = slice_of(plus(place.first, place.item.step * u), trips, place.stride)
         index, values = index_with(places, axis, item, scalars)
         part = ops.load(value, int_const(u), index=tuple(
             At() if k == 1 + before else Span(0, d) for k, d in enumerate(value.shape)))

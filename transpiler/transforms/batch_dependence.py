@@ -30,7 +30,8 @@ SHARED_WORK = 64    # work that is the same for all lanes of an arm, from which 
 
 
 class Parts(enum.Enum):
-    """Where an arm may have its share of the lanes as a batch; elsewhere the branch is in a loop over lanes."""
+    """Where an arm may have just its share of the lanes as a batch: AT_THE_TOP, elsewhere the batch is filled up to its
+    whole size.  NOWHERE: such branches are in loops over lanes."""
 
     EVERYWHERE = enum.auto()
     AT_THE_TOP = enum.auto()
@@ -42,8 +43,8 @@ _parts: ContextVar[Parts] = ContextVar("parts", default=Parts.EVERYWHERE)
 
 @contextmanager
 def parting(where: Parts) -> Iterator[None]:
-    """Not inside of loops and branches where a derivative follows, whose tapes have slots of one size, made beforehand.
-    Nowhere where all sizes are to be known beforehand."""
+    """At the top where a derivative follows, since tapes have slots of one size, made beforehand.  Nowhere where all
+    sizes are to be known beforehand."""
     token = _parts.set(where if _parts.get() is not Parts.NOWHERE else Parts.NOWHERE)
     try:
         yield
@@ -176,7 +177,7 @@ class Dependence:
                 flags = [a in self for a in stmt.args]
                 return any(flags) and stmt.op.gains_from_batch([a.type for a in stmt.args], flags, **stmt.params)
             case If():
-                if self.is_led(stmt) and not self._may_part(stmt):
+                if self.is_led(stmt) and _parts.get() is Parts.NOWHERE:
                     return False
                 if any(self.gains(s) for block in blocks(stmt) for s in block.stmts):
                     return True
@@ -194,7 +195,8 @@ class Dependence:
             case _:
                 assert_never(stmt)
 
-    def _may_part(self, stmt: If) -> bool:
+    def may_resize(self, stmt: If) -> bool:
+        """Whether arms may have batches of other sizes."""
         return _parts.get() is Parts.EVERYWHERE or (_parts.get() is Parts.AT_THE_TOP and stmt in self._top)
 
     def _work(self, stmt: Stmt) -> tuple[int, int]:

@@ -61,7 +61,7 @@ def loop_over_lanes(batching: Batching, stmts: Sequence[Stmt], leaving: Sequence
     outs = [ops.empty(shape=(size, *copier.type(v.type).shape), dtype=v.type.dtype) for v in leaving]
 
     def lane(index: Value, *carried: Value) -> list[Value]:
-        own = LaneCopier(index, copier.is_told, copier.values, copier.sizes)
+        own = LaneCopier(batching.number(index), copier.is_told, copier.values, copier.sizes)
         for value in batched:
             mine = own.values[value] = lane_of(copier.value(value), index)
             if not mine.shape and mine.dtype == "int64" and isinstance(mine, Var):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, assert_never
 
 from .. import ops
@@ -27,7 +27,7 @@ from ..ir.build import Names, building, const, current, located
 from ..ir.index import At, Span, argument_count
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import I64, Type
-from ..ir.walk import all_statements, blocks, replacement, sizes_used, substituted, used_names, with_blocks
+from ..ir.walk import all_statements, blocks, replacement, sizes_used, substituted, used_names, with_blocks, with_body
 from .additive import is_sum
 
 NAMELESS = re.compile(r"t(_\d+)*")
@@ -41,7 +41,7 @@ def mask_lanes(func: Func) -> Func:
     """Every loop over lanes of the func, inner ones first; `func` itself where there is none.  Sizes are numbers."""
     with building(Names(used_names(func))):
         body = _visited(func.body)
-    return func if body is func.body else replace(func, body=body)
+    return with_body(func, body)
 
 
 def _visited(block: Block) -> Block:
@@ -217,6 +217,8 @@ class _Lanes:
         batched = any(a.batched for a in args)
         if batched and let.op.access is not None:
             args = self._guarded(let, args, let.params["index"], mask)
+        if let.op.raises is not None and mask is not None:
+            args = [self._harmless(let, args[0], mask), *args[1:]]
         if batched:
             results = let.op.batch([a.value for a in args], [a.batched for a in args], **let.params)
         else:
@@ -279,6 +281,14 @@ class _Lanes:
             return found
         back = 0 if isinstance(item, At) or item.step > 0 else max(0, item.size - 1) * -item.step
         return _All(ops.select(mask, found.value, const(back, found.value.type)), True)
+
+    def _harmless(self, let: Let, found: _All, mask: Value) -> _All:
+        """The argument, with one that does not raise for lanes that do not come here (all, if it is one for all)."""
+        value = found.value
+        reached = mask if found.batched else ops.any(mask, axes=(0,))
+        if value.rank > reached.rank:
+            reached = ops.broadcast(reached, shape=value.shape, axes=tuple(range(reached.rank)))
+        return _All(ops.select(reached, value, let.op.harmless(value.type)), found.batched)
 
     def _differs_where(self, new: Value, base: Value, mask: Value) -> None:
         """`new` is `base` but where the mask holds."""

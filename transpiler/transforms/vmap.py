@@ -21,6 +21,7 @@ from .. import ops
 from ..errors import error
 from ..ir.build import Names, building, choose, current, for_loop, int_const, located, size_value
 from ..ir.dims import symbols_of
+from ..ir.index import At
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
 from ..ir.walk import all_statements, used_names
@@ -87,10 +88,12 @@ def _batch_of(func: Func, depends: Dependence, regions: Sequence[Region]) -> Bat
 
 
 class Batching:
-    """Emits statements over a batch of `size` elements.  lanes: which of the new values have the batch axis."""
+    """Emits statements over a batch of `size` elements.  lanes: which of the new values have the batch axis; numbers:
+    which lanes these elements are; all in order, without."""
 
-    def __init__(self, depends: Dependence, copier: LaneCopier, lanes: set[Var], size: Any) -> None:
-        self.depends, self.copier, self.lanes, self.size = depends, copier, lanes, size
+    def __init__(self, depends: Dependence, copier: LaneCopier, lanes: set[Var], size: Any,
+                 numbers: Value | None = None) -> None:
+        self.depends, self.copier, self.lanes, self.size, self.numbers = depends, copier, lanes, size, numbers
 
     # --- values ----------------------------------------------------------------------------------------------------
 
@@ -123,10 +126,15 @@ class Batching:
 
     # --- statements ------------------------------------------------------------------------------------------------
 
-    def for_share(self, size: Any) -> Batching:
-        """The same for a batch of some of the elements: nothing is known yet that has its batch axis."""
+    def for_share(self, size: Any, rows: Value) -> Batching:
+        """The same for a batch of the elements in some rows: nothing is known yet that has its batch axis."""
+        numbers = rows if self.numbers is None else ops.gather(self.numbers, rows, axes=(0,))
         return Batching(self.depends, LaneCopier(None, self.copier.is_told, self.copier.values, self.copier.sizes),
-                        set(), size)
+                        set(), size, numbers)
+
+    def number(self, row: Value) -> Value:
+        """The number of the lane in a row of the batch."""
+        return row if self.numbers is None else ops.load(self.numbers, row, index=(At(),))
 
     def block(self, block: Block, regions: Sequence[Region] | None = None) -> None:
         """Emit the statements of a block."""
@@ -204,7 +212,7 @@ class Batching:
 
         def look() -> list[Value]:
             def lane(index: Value) -> list[Value]:
-                own = LaneCopier(index, self.copier.is_told, self.copier.values, self.copier.sizes)
+                own = LaneCopier(self.number(index), self.copier.is_told, self.copier.values, self.copier.sizes)
                 for v in (check.pred, *numbers):
                     if isinstance(v, Var) and self.has_lanes(v):
                         own.values[v] = lane_of(self.copier.value(v), index)

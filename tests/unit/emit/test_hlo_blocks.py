@@ -6,6 +6,7 @@ import textwrap
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import gradsmith
 from gradsmith.transpiler import ops
@@ -227,6 +228,50 @@ def test_checks_are_left_out_unless_asked_for():
 
     assert "error" not in lowered(first, np.ones(3), 1).text
     assert [f.kind for f in lowered(first, np.ones(3), 1, checked=True).failures] == ["ValueError", "IndexError"]
+
+
+SINGULAR = np.array([[1.0, 2.0], [2.0, 4.0]])
+INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
+UNKNOWN = np.array([[np.nan, 2.0], [2.0, 1.0]])
+
+
+@pytest.mark.xla
+def test_the_flag_says_which_matrix_is_singular():
+    def all_of(a, b, c, t, s):
+        d = np.linalg.inv(a)
+        if d[0, 0] > 3.0:
+            d = np.linalg.solve(b, d)
+        return d, np.linalg.cholesky(c), scipy.linalg.solve_triangular(t, d), np.linalg.svd(s, compute_uv=False)
+
+    good = np.array([[2.0, 0.5], [0.5, 1.0]])
+    made = lowered(all_of, *[good] * 5, checked=True)
+    said = [f"{f.kind}: {f.message}" for f in made.failures]
+    singular = "LinAlgError: Singular matrix"
+    expected = [singular, singular, "LinAlgError: Matrix is not positive definite", singular,
+                "LinAlgError: SVD did not converge"]
+    assert expected == said
+    steep = good / 10
+    for args, code in [([good] * 5, 0), ([good, SINGULAR, good, good, good], 0), ([SINGULAR, *[good] * 4], 1),
+                       ([steep, SINGULAR, good, good, good], 2), ([good, good, INDEFINITE, good, UNKNOWN], 3),
+                       ([good, good, UNKNOWN, good, good], 0), ([good, good, good, np.diag([1.0, 0.0]), good], 4),
+                       ([*[good] * 4, UNKNOWN], 5)]:
+        assert code == run(made.text, *args)[-1]
+
+
+@pytest.mark.xla
+def test_lanes_that_do_not_come_to_a_matrix_do_not_raise():
+    def choose(a, b):
+        if b[0] > 0.0:
+            return np.linalg.solve(a, b)
+        return b
+
+    a = np.stack([np.eye(2), SINGULAR, np.eye(2)])
+    made = lowered(gradsmith.vmap(choose), a, np.ones((3, 2)), checked=True)
+    for second, code in ((1.0, 1), (-1.0, 0)):
+        b = np.array([[1.0, 1.0], [second, 2.0], [3.0, 3.0]])
+        found, flag = run(made.text, a, b)
+        assert code == flag
+        np.testing.assert_array_equal(found[[0, 2]], b[[0, 2]])
 
 
 @pytest.mark.xla

@@ -249,6 +249,29 @@ def test_derivatives_of_parted_lanes_in_a_loop():
     np.testing.assert_allclose(gradsmith.grad(loss)(0.3 * M, X[:2]), gradsmith.grad(in_a_row)(0.3 * M, X[:2]))
 
 
+def test_products_of_branches_in_loops_stay_products_under_a_derivative():
+    """What the loop saves for the reverse sweep has one size in all trips."""
+    def loss(m, x):
+        return np.sum(gradsmith.vmap(led_if_in_a_loop, in_axes=(None, 0))(m, x) ** 2)
+
+    text = gradsmith.grad(loss).source(0.3 * M, X)
+    assert "gemm(" in text and "gemv(" not in text
+    rows = [gradsmith.grad(lambda m, x: np.sum(led_if_in_a_loop(m, x) ** 2))(0.3 * M, x) for x in X]
+    np.testing.assert_allclose(gradsmith.grad(loss)(0.3 * M, X), sum(rows))
+
+
+def failing_arms(m, x, k):
+    if x[0] > 0:
+        return (m @ x)[k]
+    return x[0]
+
+
+def test_lanes_of_arms_are_those_of_the_batch():
+    rows = np.array([[-1.0, 1.0], [1.0, 1.0], [-1.0, 1.0], [1.0, 1.0]])
+    kind, text = raised_by(gradsmith.vmap(failing_arms, in_axes=(None, 0, 0)), np.eye(2), rows, np.array([9, 0, 9, 9]))
+    assert kind is IndexError and text.endswith("(in lane 3)")
+
+
 # --- exceptions ---------------------------------------------------------------------------------------------------
 
 
