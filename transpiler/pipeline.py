@@ -1,7 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ abreast ─ settle ─► emission
+      ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ abreast ─ reuse ─ settle
+      ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -35,6 +36,8 @@ from .optimize.newest import read_newest
 from .optimize.place_calls import place_ruled_calls
 from .optimize.promote import promote
 from .optimize.put_back import put_back
+from .optimize.reuse import reuse_memory
+from .optimize.rows import read_rows
 from .optimize.settle import settle
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
@@ -103,6 +106,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("put_back", put_back, "places cleared and then added to are stored to"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
     Stage("fuse", fuse_mutual_calls, "funcs that call each other in a circle made one", whole=True),
+    Stage("rows", read_rows, "elements of rows read where the row is"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
     Stage("newest", read_newest, "reads of what is about to be overwritten"),
@@ -112,6 +116,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
+    Stage("reuse", reuse_memory, "memory that each trip allocates anew allocated once"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),
 )
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -135,15 +136,23 @@ def branches(count: int) -> dict[str, float]:
         return {"lines": len(gradsmith.grad(module.chained, argnums=(0, 1)).source(0.5, 0.5, 3).splitlines())}
 
 
+def budgeted(name: str, steps: int) -> dict[str, float]:
+    from loops.budget import times
+    return times(name, steps)
+
+
+BUDGETED = ("heat, slices", "heat, elements", "Burgers, slices", "Burgers, elements")
 IN_PROCESS: dict[str, Callable[[int], dict[str, float]]] = {
-    "trips": trips, "stencil": stencil, "first_call": first_call, "branches": branches}
+    "trips": trips, "stencil": stencil, "first_call": first_call, "branches": branches} | {
+        name: partial(budgeted, name) for name in BUDGETED}
 
 
-def fresh(what: str, count: int) -> dict[str, float]:
+def fresh(what: str, count: int, **variables: str) -> dict[str, float]:
+    """variables: of the process's environment."""
     from measures import empty_cache
     with empty_cache() as environment:
-        done = subprocess.run([sys.executable, __file__, what, str(count)], env=environment, capture_output=True,
-                              text=True)
+        done = subprocess.run([sys.executable, __file__, what, str(count)], env=environment | variables,
+                              capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
@@ -170,6 +179,11 @@ def measure_scaling(quick: bool = False) -> list[Row]:
         many = fresh("stencil", steps)["bytes"]
         rows.append(Row(GROUP, f"Jacobi 2-D, {CELLS}x{CELLS}: MB for {steps} steps, beside 2", many / 1e6, few / 1e6,
                         "", "≤ 1.2x", many <= 1.2 * few))
+    for name in BUDGETED:
+        steps = 500 if quick else 10_000
+        found = fresh(name, steps, GRADSMITH_PARALLEL="0")
+        rows.append(Row(GROUP, f"{name}: gradient of {steps} steps over 1e5 cells in 200 MB, beside the steps",
+                        found["gradient"], found["primal"], "ms", "≤ 4x", found["gradient"] <= 4 * found["primal"]))
     ten = fresh("first_call", 10)
     for count in (1000,) if quick else (1000, 100_000):
         found = fresh("first_call", count)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llvmlite import ir
 from numba.core import callconv, types
 
 from . import arrays, exceptions, memory, values
-from .aliases import ARGUMENT, Aliases
+from .aliases import ARGUMENT, Aliases, Held
 from .calls import Caller, type_of
 from .expressions import Expressions
 from .numbers import LLVM, of_index
@@ -33,6 +33,7 @@ class _Place:
 
     type: Any
     pointer: Any
+    holds: Held = field(default_factory=Held)
 
 
 @dataclass(eq=False)
@@ -211,15 +212,16 @@ class FunctionCompiler(Expressions):
         place = self.places.get(name)
         if place is not None:
             held = self.builder.load(place.pointer)
-            return self._held(place.type, held)
+            return self._held(place, held)
         found = self.local.get(name)
         if found is None and name in self.variables.in_memory:
             raise NotCovered(f"{name} is read before it has a type")
         return replace(found, owned=False) if isinstance(found, Array) else found
 
-    def _held(self, kind: Any, held: Any) -> Value:
+    def _held(self, place: _Place, held: Any) -> Value:
+        kind = place.type
         if isinstance(kind, types.Array):
-            return arrays.of_struct(self.builder, kind, held, owned=False)
+            return replace(arrays.of_struct(self.builder, kind, held, owned=False), root=place.holds)
         return Number(kind, held) if kind in LLVM else Other(kind, held)
 
     def _take(self, value: Array) -> Array:
@@ -256,6 +258,7 @@ class FunctionCompiler(Expressions):
             if value.type != place.type:
                 raise NotCovered(f"{name} holds {place.type} and {value.type}")
             taken = self._take(value)
+            place.holds.roots.append(taken.root)
             struct = arrays.to_struct(self.builder, self.context, taken)
             before = self.builder.load(self._meminfo_of(place))
             self.builder.store(struct, place.pointer)

@@ -7,6 +7,8 @@ from typing import Any
 
 from numba.core import types
 
+from .aliases import Root
+
 TYPES: Any = types      # Numba's own hints know only some of its types
 
 
@@ -32,7 +34,7 @@ class Array:
     """The members of Numba's array structure as LLVM values.
 
     owned: the value brings a reference of its own, which whoever has it last must release.
-    root: whose memory it is (`aliases`); None where that is not known.
+    root: whose memory it may be (`aliases`); None where that is not known.
     """
 
     type: Any
@@ -44,7 +46,7 @@ class Array:
     shape: list[Any]
     strides: list[Any]
     owned: bool = False
-    root: int | None = None
+    root: Root = None
 
 
 @dataclass(eq=False)

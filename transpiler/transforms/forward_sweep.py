@@ -90,7 +90,7 @@ class ForwardSweep:
         `copier` knows all that it reads, and then its results.
         """
         own = [v for v, home in self.residuals.own.items() if home is loop]
-        trips = trip_count(*(copier.value(v) for v in (loop.lo, loop.hi, loop.step))) if own else None
+        trips = self._room(loop, copier) if own else None
         threads = []
         for var in own:
             assert trips is not None
@@ -103,6 +103,14 @@ class ForwardSweep:
         for made in scratch.stmts:
             copier.statement(made)
         return {var: copier.value(self._state[t]) for var, t in zip(own, threads, strict=True)}
+
+    def _room(self, loop: For, copier: Copier) -> Value:
+        """The length of tapes of one run of an inner loop; the same for all runs where that is known, so that they can
+        share memory."""
+        most = self.places.most_trips(loop)
+        if most is not None:
+            return size_value(most)
+        return trip_count(*(copier.value(v) for v in (loop.lo, loop.hi, loop.step)))
 
     def _home(self, scope: Scope) -> Scope | None:
         """The innermost loop whose iterations a value of the scope belongs to; None outside of loops."""

@@ -70,7 +70,18 @@ class Places:
         """The most iterations of an inner loop, as a dimension over what the whole func shares; None if unknown."""
         if not isinstance(loop.step, Const):
             return None
-        most = slice_length(self.dim(loop.lo), self.dim(loop.hi), loop.step.value)
+        up = loop.step.value > 0
+        # Of a bound that is the nearer of two, one may tell for all runs of the loop: in i .. min(i + 8, n) the first.
+        for lo in _either(self.dim(loop.lo), "max" if up else "min"):
+            for hi in _either(self.dim(loop.hi), "min" if up else "max"):
+                most = self._most_between(loop, lo, hi)
+                if most is not None:
+                    return most
+        return None
+
+    def _most_between(self, loop: For, lo: Any, hi: Any) -> Any | None:
+        assert isinstance(loop.step, Const)
+        most = slice_length(lo, hi, loop.step.value)
         for outer in reversed(self.scopes.inside[(loop, 0)].loops()[:-1]):
             name = outer.index.name
             if name not in symbols_of(most):
@@ -148,6 +159,15 @@ def _direction(dim: Any, name: str) -> int:
             sign = parts.pop()
         signs.add(sign if coefficient > 0 else -sign)
     return signs.pop() if len(signs) == 1 else 0
+
+
+def _either(dim: Any, kind: str) -> list[Any]:
+    """The dimension, and `min(a, b)` as a and b."""
+    only = dim.terms[0] if not isinstance(dim, int) and len(dim.terms) == 1 else None
+    if only is not None and only[1] == 1 and len(only[0]) == 1 and isinstance(only[0][0], DimCall) and (
+            only[0][0].kind == kind):
+        return [dim, *only[0][0].args]
+    return [dim]
 
 
 def _excluded(a: Scope, b: Scope) -> bool:

@@ -69,7 +69,7 @@ def in_segments(func: Func, needs: Mapping[For, Any]) -> Func:
 def _emit(loop: For, need: Any) -> None:
     outer = current()
     trips = trip_count(loop.lo, loop.hi, loop.step)
-    length = _length(loop, trips, need)
+    length = ops.minimum(_length(loop, trips, need), ops.maximum(trips, int_const(1)))
     parts = ops.floor_divide(trips + length - 1, length)
     part = outer.var(I64, "part")
     carries, ends = (tuple(outer.var(c.type, c.name) for c in loop.carries) for _ in range(2))

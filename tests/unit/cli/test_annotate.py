@@ -198,7 +198,7 @@ def test_what_loops_do_badly():
         def f(a: "f64[n,m]", places: "i64[k]"):
             total = 0.0
             for j in range(a.shape[1]):
-                column = np.sin(a[:, j])
+                column = np.sin(a[:j + 1, j])
                 column[0] = 1.0
                 total += column[-1]
             for p in range(places.shape[0]):
@@ -206,7 +206,7 @@ def test_what_loops_do_badly():
             return total
     """)
     said = labels(annotate("f", "-t", "jit", "--brief"))
-    assert ["allocates 8*n B/trip", "strided"] == said["column = np.sin(a[:, j])"][:2]
+    assert ["allocates", "strided"] == said["column = np.sin(a[:j + 1, j])"][:2]
     assert ["checks"] == said["total += a[0, places[p]]"]
 
 

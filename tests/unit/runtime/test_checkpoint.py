@@ -184,3 +184,28 @@ def test_errors():
 
 def test_in_python_it_is_what_it_is_given():
     assert [0, 1, 2] == list(gs.checkpoint(range(3), every=2))
+
+
+def with_scratch(u, n):
+    """A state of which each step needs more than one array."""
+    for t in gs.checkpoint(range(n), every=5):
+        v = u.copy()
+        for i in range(1, len(u)):
+            v[i] = u[i] * np.sin(u[i - 1]) + 0.1 * t * u[i] ** 2
+        u = v
+    return np.sum(u)
+
+
+@pytest.mark.parametrize("n", [0, 4, 12])
+def test_segments_share_one_tape(n):
+    """Its size is that of a whole segment, also for the last, which may be shorter, and where there is but a part of
+    one."""
+    u = np.linspace(0.1, 0.9, 4)
+    gradient = gs.grad(with_scratch)
+    assert "\n    u_2_tape = " in gradient.source(u, n)
+    slope = [with_scratch(u + 1e-20j * e, n).imag / 1e-20 for e in np.eye(4)]
+    np.testing.assert_allclose(gradient(u, n), slope, rtol=1e-12)
+    if n == 12:
+        h = 1e-6
+        bend = [(gradient(u + h * e, n) - gradient(u - h * e, n)) / (2 * h) for e in np.eye(4)]
+        np.testing.assert_allclose(gs.jacrev(gradient)(u, n), bend, rtol=1e-6, atol=1e-6)
