@@ -116,8 +116,8 @@ def _frame_of(node: Any, frame: Frame, *more: str) -> Frame:
 
 def _now(it: Interpreter, node: Any, frame: Frame, first: Any) -> Any:
     """Element by element, while transpiling."""
+    from .assignments import assign
     from .expressions import evaluate, static_key, static_set
-    from .statements import assign
     inner = _frame_of(node, frame)
     found: list[Any] = []
 

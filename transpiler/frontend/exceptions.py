@@ -109,7 +109,8 @@ def _held(kept: Kept) -> list[Value]:
 
 def _try_body(it: Interpreter, node: gast.Try, frame: Frame) -> Outcome:
     """An exception that surely happens is caught; one that depends on run-time values leaves the function."""
-    from .statements import execute_block, store_name
+    from .assignments import store_name
+    from .statements import execute_block
     emitted = len(current().stmts)
     it.catching.append(lambda problem: _handler_of(it, node, problem, frame) is not None)
     try:

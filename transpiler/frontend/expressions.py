@@ -381,7 +381,7 @@ def _conditional(it: Interpreter, node: gast.IfExp, frame: Frame) -> Any:
 
 
 def _walrus(it: Interpreter, node: gast.NamedExpr, frame: Frame) -> Any:
-    from .statements import store_name
+    from .assignments import store_name
     value = evaluate(it, node.value, frame)
     owner = frame
     while owner.is_comprehension and owner.parent is not None:

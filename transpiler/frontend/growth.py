@@ -186,7 +186,8 @@ def look_at_while(it: Interpreter, node: Any, frame: Frame, test: Callable[[], A
 
 def one_trip(it: Interpreter, node: Any, frame: Frame, trips: Trips) -> None:
     from ..ops.spelling import Weak
-    from .statements import assign, execute_block
+    from .assignments import assign
+    from .statements import execute_block
     index = current().var(I64, "i")
     it.ranges[index.name] = (None, None)
     assign(it, node.target, trips.item(Weak(index)), frame)

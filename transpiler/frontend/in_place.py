@@ -73,7 +73,7 @@ def _sort(it: Interpreter, x: Any, axis: Any = -1, **options: Any) -> None:
 
 
 def _setitem(it: Interpreter, x: Any, key: Any, value: Any) -> None:
-    from .statements import set_item
+    from .assignments import set_item
     set_item(it, x, key, value)
 
 

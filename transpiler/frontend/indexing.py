@@ -1,8 +1,7 @@
 """Reading parts: NumPy's basic and advanced indices, and Python's own of lists, tuples, dicts and strings.
 
 A basic index becomes a `load`; integer arrays become a `gather` on what the basic part leaves, then a transpose that
-puts their axes where NumPy has them.  Ints and bounds known while transpiling are wrapped and clipped here; those
-known at run time are wrapped by a `select` and checked.
+puts their axes where NumPy has them.  Ints in brackets are in `wrapping`, slices in `slices`.
 """
 
 from __future__ import annotations
@@ -13,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ops
-from ..ir import dims
-from ..ir.build import check, const, size_value
-from ..ir.dims import DimExpr, is_dim, symbol, symbols_of
+from ..ir.dims import DimExpr, is_dim
 from ..ir.index import At, Item, New, Span
-from ..ir.nodes import Const, Value
-from ..ir.types import I64
+from ..ir.nodes import Value
 from ..ops.base import RuleError
-from ..ops.spelling import Weak, as_value, broadcast_together, cast, python_type, static_array
+from ..ops.spelling import Weak, as_value, broadcast_together, python_type
 from .iteration import DimRange, Iterator, iterate
 from .layout import of_index
-from .ranges import surely_nonnegative
+from .slices import span_of
 from .values import ArrayRef, Instance, Masked, View, from_numpy, is_object, is_scalar, is_static, to_python, type_of
+from .wrapping import array_places, scalar_place
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -250,7 +247,7 @@ def read_advanced(it: Interpreter, array: Value, index: Index) -> Value:
 
 def index_arrays(it: Interpreter, shape: tuple[Any, ...], index: Index) -> list[Value]:
     """The index arrays as int64 values of one shape, wrapped and checked."""
-    arrays = [_wrapped_array(it, a, axis, shape[axis]) for axis, a in index.arrays.items()]
+    arrays = [array_places(it, a, axis, shape[axis]) for axis, a in index.arrays.items()]
     try:
         return broadcast_together(*arrays)
     except RuleError as problem:
@@ -259,61 +256,6 @@ def index_arrays(it: Interpreter, shape: tuple[Any, ...], index: Index) -> list[
         shapes = " ".join(str(a.shape) for a in arrays)
         raise RuleError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}",
                         kind=IndexError, code="E306") from problem
-
-
-def _wrapped_array(it: Interpreter, array: Any, axis: int, size: Any) -> Value:
-    if isinstance(array, np.ndarray):
-        if array.size:
-            low, high = int(array.min()), int(array.max())
-            for number in (low, high):
-                if _is_out_of_range(it, number, size):
-                    raise out_of_bounds(it, number, axis, size)
-            if low >= 0 or isinstance(size, int):
-                array = np.where(array < 0, array + (size if isinstance(size, int) else 0), array)
-                return static_array(array.astype(np.int64)) if array.ndim else const(int(array), I64)
-        else:
-            return Const(0, I64.with_shape(array.shape))
-        return _wrapped(static_array(array.astype(np.int64)), size)
-    value = cast(array.read(), "int64")
-    _check_in_range(value, axis, size)
-    return _wrapped(value, size)
-
-
-def _wrapped(value: Value, size: Any) -> Value:
-    zero = const(0, value.type)
-    length = size_value(size)
-    if value.rank:
-        length = ops.broadcast(length, shape=value.shape, axes=()) if not isinstance(length, Const) else Const(
-            length.value, value.type)
-    return ops.select(ops.less(value, zero), ops.add(value, length), value)
-
-
-def _check_in_range(value: Value, axis: int, size: Any) -> None:
-    """Check -size <= value < size when the function runs."""
-    length = size_value(size)
-    if value.rank:
-        everything = tuple(range(value.rank))
-        # Over nothing there is nothing to check; max and min have no value there.
-        whole = Const(length.value, value.type) if isinstance(length, Const) else ops.broadcast(
-            length, shape=value.shape, axes=())
-        fits = ops.all(ops.logical_and(ops.less(value, whole), ops.greater_equal(value, ops.negative(whole))),
-                       axes=everything)
-    else:
-        fits = ops.logical_and(ops.less(value, length), ops.greater_equal(value, ops.negative(length)))
-    check(fits, "IndexError", _outside(axis, size))
-
-
-def out_of_bounds(it: Interpreter, number: Any, axis: int, size: Any) -> RuleError:
-    shown = it.assumptions.example(size)
-    return RuleError(f"index {number} is out of bounds for axis {axis} with size {size if shown is None else shown}",
-                     kind=IndexError, code="E305")
-
-
-def _is_out_of_range(it: Interpreter, number: Any, size: Any) -> bool:
-    """Whether an int known while transpiling is no index of an axis; decided by this call's size where need be."""
-    if isinstance(number, int) and number < 0:
-        return bool(it.assumptions.is_negative(size + number))
-    return not it.assumptions.is_negative(number - size)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -416,7 +358,7 @@ def _assemble(it: Interpreter, shape: tuple[Any, ...], parts: list[Any]) -> Inde
                 place = kept - len(arrays)
             advanced.append(position)
         if isinstance(part, slice):
-            item, start = _span(it, part, shape[axis])
+            item, start = span_of(it, part, shape[axis])
             items.append(item)
             scalars += start
             kept += 1
@@ -440,7 +382,7 @@ def _assemble(it: Interpreter, shape: tuple[Any, ...], parts: list[Any]) -> Inde
             kept += 1
             axis += 1
         else:
-            scalars.append(_scalar_index(it, part, axis, shape[axis]))
+            scalars.append(scalar_place(it, part, axis, shape[axis]))
             items.append(At())
             axis += 1
     together = not advanced or advanced[-1] - advanced[0] == len(advanced) - 1
@@ -454,148 +396,3 @@ def _check_mask(it: Interpreter, shape: tuple[Any, ...], mask: tuple[Any, ...], 
             raise RuleError(f"boolean index did not match indexed array along axis {axis + k}; size of axis is "
                             f"{shape[axis + k] if size is None else size} but size of corresponding boolean axis is "
                             f"{length if own is None else own}", kind=IndexError, code="E305")
-
-
-def _scalar_index(it: Interpreter, part: Any, axis: int, size: Any) -> Value:
-    """An int index as an in-range, non-negative int64 value."""
-    known = part if is_dim(part) else None
-    held = part.value if isinstance(part, Weak) else part
-    if isinstance(held, Const):
-        known = int(held.value)
-    if known is not None:
-        negative = it.assumptions.is_negative(known)
-        if negative is not None:
-            if _is_out_of_range_dim(it, known, size, negative):
-                shown = it.assumptions.example(known)
-                raise out_of_bounds(it, known if shown is None else shown, axis, size)
-            return size_value(known + size if negative else known)
-    value = cast(as_value(part), "int64")
-    dim = it.as_dim(part)
-    if dim is not None and it.ranges.keys().isdisjoint(symbols_of(dim)):
-        dim = None                          # not of a loop: one check costs less than code for each sign
-    if dim is not None and surely_nonnegative(it, dim):
-        if not surely_nonnegative(it, size - 1 - dim):
-            check(ops.less(value, size_value(size)), "IndexError", _outside(axis, size))
-        return value
-    if dim is not None and surely_nonnegative(it, -1 - dim):
-        if not surely_nonnegative(it, dim + size):
-            check(ops.greater_equal(value, ops.negative(size_value(size))), "IndexError", _outside(axis, size))
-        return ops.add(value, size_value(size))
-    _check_in_range(value, axis, size)
-    return _wrapped(value, size)
-
-
-def _outside(axis: int, size: Any) -> str:
-    return f"index out of bounds for axis {axis} with size {size}"
-
-
-def _is_out_of_range_dim(it: Interpreter, number: Any, size: Any, negative: bool) -> bool:
-    if negative:
-        return bool(it.assumptions.is_negative(size + number))
-    return it.assumptions.is_negative(number - size) is False
-
-
-def _span(it: Interpreter, part: slice, size: Any) -> tuple[Span, list[Value]]:
-    """A slice as a Span, by Python's rules for bounds; the value of a start known only at run time."""
-    step = 1 if part.step is None else it.static_int(part.step, "the step of a slice")
-    if step == 0:
-        raise RuleError("slice step cannot be zero", kind=ValueError, code="E306")
-    start, stop = (_bound(it, b) for b in (part.start, part.stop))
-    if (start is not None and not is_dim(start)) or (stop is not None and not is_dim(stop)):
-        return _moving_span(it, start, stop, step, size)
-    if step > 0:
-        first = _clipped(it, start, 0, size, size)
-        last = _clipped(it, stop, size, size, size)
-    else:
-        first = _clipped(it, start, size - 1, size, size - 1)
-        last = -1 if stop is None else _clipped(it, stop, None, size, size - 1)
-    length = last - first if step > 0 else first - last
-    empty = it.assumptions.is_negative(length - 1)
-    if empty:
-        return Span(0, 0, step), []
-    exact = abs(step) == 1 and empty is not None
-    return Span(first, length if exact else dims.slice_length(first, last, step), step), []
-
-
-def _bound(it: Interpreter, bound: Any) -> Any:
-    """A bound of a slice: None, a dimension, or a value known only at run time."""
-    if bound is None or is_dim(bound):
-        return bound
-    if isinstance(bound, (bool, np.integer)):
-        return int(bound)
-    if type_of(bound) is int or (is_scalar(bound) and bound.type.kind in "iu"):
-        value = bound.value if isinstance(bound, Weak) else bound
-        if isinstance(value, Const):
-            return int(value.value)
-        size = it.as_dim(bound)
-        if size is not None and it.assumptions.decidable(size):
-            return it.dimension(bound, "a bound of a slice", signed=True)
-        return value
-    raise RuleError("slice indices must be integers or None or have an __index__ method", kind=TypeError, code="E306")
-
-
-def _clipped(it: Interpreter, bound: Any, default: Any, size: Any, most: Any) -> Any:
-    """A bound as Python clips it: negative ones count from the end."""
-    if bound is None:
-        return default
-    known = it.assumptions
-    least = 0 if most is size else -1
-    negative = known.is_negative(bound)
-    if negative is None:
-        raise RuleError(f"whether the bound {bound} of this slice is negative is known only at run time", code="E117",
-                        kind=TypeError)
-    if negative:
-        bound = bound + size
-        below = known.is_negative(bound - least)
-        return dims.maximum(bound, least) if below is None else least if below else bound
-    above = known.is_negative(most - bound)
-    return dims.minimum(bound, most) if above is None else most if above else bound
-
-
-def _moving_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -> tuple[Span, list[Value]]:
-    """`x[i:i + 3]`: a start known only at run time, with a length known from how the stop is made of it."""
-    length = it.span_length(start, stop)
-    if step == 1 and length is not None:
-        begin = cast(as_value(start), "int64")
-        check(ops.logical_and(ops.greater_equal(begin, const(0, I64)),
-                              ops.less_equal(ops.add(begin, size_value(length)), size_value(size))),
-              "IndexError", f"a slice of {length} elements leaves an axis of {size}")
-        return Span(None, length, 1), [begin]
-    return _run_time_span(it, start, stop, step, size)
-
-
-def _run_time_span(it: Interpreter, start: Any, stop: Any, step: int, size: Any) -> tuple[Span, list[Value]]:
-    """A slice with bounds known only at run time: its length is a size named after the int that holds it."""
-    first, last = (b if is_dim(b) else it.sizes.get(b) for b in (start, stop))
-    if step == 1 and (start is None or first is not None) and (stop is None or last is not None):
-        low: Any = first or 0
-        high: Any = size if stop is None else last
-        if all(surely_nonnegative(it, d) for d in (low, high - low, size - high)):
-            return Span(None, high - low, 1), [size_value(low)]
-    length = size_value(size)
-    zero, one = const(0, I64), const(1, I64)
-    least, most = (zero, length) if step > 0 else (const(-1, I64), ops.subtract(length, one))
-
-    def clipped(bound: Any, default: Value) -> Value:
-        if bound is None:
-            return default
-        value = cast(as_value(bound), "int64")
-        value = ops.select(ops.less(value, zero), ops.add(value, length), value)
-        return ops.minimum(ops.maximum(value, least), most)
-
-    begin = clipped(start, least if step > 0 else most)
-    end = clipped(stop, most if step > 0 else least)
-    if step == 1 and isinstance(begin, Const) and begin.value == 0:
-        span = end
-    else:
-        span = ops.subtract(end, begin) if step > 0 else ops.subtract(begin, end)
-    by = const(abs(step), I64)
-    count = span if abs(step) == 1 else ops.floor_divide(ops.add(span, const(abs(step) - 1, I64)), by)
-    count = ops.maximum(count, zero)
-    if isinstance(count, Const):
-        return Span(None, int(count.value), step), [begin]
-    # Over nothing, the start may lie outside: it is moved to where no element would be read anyway.
-    if not (isinstance(begin, Const) and begin.value == 0):
-        begin = ops.select(ops.equal(count, zero), zero, begin)
-    return Span(None, symbol(count.name, 0), step), [begin]
-

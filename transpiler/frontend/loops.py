@@ -169,7 +169,8 @@ def _interpret(loop: Loop, before: State, templates: dict[Place, Template], shar
 
 def _body(loop: Loop, index: Var | None) -> Outcome:
     """One trip."""
-    from .statements import assign, execute_block
+    from .assignments import assign
+    from .statements import execute_block
     it, node, frame = loop.it, loop.node, loop.frame
     if loop.trips is not None and index is not None:
         it.at(frame.location(node.target))

@@ -79,7 +79,7 @@ def _body(it: Interpreter, case: Any, bindings: Bindings, frame: Frame) -> Calla
 
 
 def _bind(it: Interpreter, case: Any, bindings: Bindings, frame: Frame) -> None:
-    from .statements import store_name
+    from .assignments import store_name
     for name, value in bindings.items():
         store_name(it, frame.mangled(name), value, case.pattern, frame)
 
