@@ -300,7 +300,7 @@ clips its cotangent has no forward mode. Give the function both rules.
 _code("E411", "A custom rule is missing", AttributeError, """
 A function of `custom_vjp` or `custom_jvp` was differentiated before it got its rule: call `f.defvjp(fwd, bwd)` or
 `f.defjvp(rule)`. It is also the error for a definition that is not understood: rules that are missing, and options
-that do not exist here (`symbolic_zeros`: rules always get zeros as numbers and arrays).
+that do not exist.
 """)
 _code("E412", "A static argument that cannot be hashed", TypeError, """
 Static arguments are part of the key under which compiled code is kept, so they must be hashable: a tuple, not a list.

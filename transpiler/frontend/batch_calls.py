@@ -69,6 +69,7 @@ def _lanes(tree: Any, axes: Any, name: str, size: BatchSize) -> tuple[Any, list[
         size.agree(array.shape[at], place)
         lane = Type(array.dtype, tuple(d for k, d in enumerate(array.shape) if k != at))
         stand_in = Var(array.name if isinstance(array, Var) else "x", lane)
+        size.interpreter.stands[stand_in] = array
         lanes.append(ArrayRef(stand_in) if lane.shape else stand_in)
         inputs.append(_axis_to_front(array, at))
     return unflatten(structure, lanes), inputs, flags

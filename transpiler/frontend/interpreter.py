@@ -82,6 +82,7 @@ class Interpreter:
         self.watch: Watch | None = None                  # looks at a trip, for the lists that it changes
         self.ahead = 0                                   # loops that are run ahead, for the lengths of lists
         self.raises: dict[str, Raised] = {}              # exceptions of the running function, by text and place
+        self.stands: dict[Var, Value | None] = {}        # what params stand for that nothing is differentiated by
         self.has_batches = False                         # a vmap has been called
         self.kept: dict[int, tuple[Any, Location | None]] = {}           # what grown lists have copies of
         self.decided: dict[int, tuple[Any, Location | None]] = {}        # containers that may be others
@@ -306,12 +307,13 @@ class Interpreter:
         return class_attribute(self, type_of(receiver), name, receiver, missing=None)
 
     def subtrace(self, callee: Any, args: Sequence[Any], kwargs: dict[str, Any],
-                 name: str | None = None, keeps_args: bool = False) -> tuple[Func, Structure, tuple[Value, ...]]:
+                 name: str | None = None, keeps_args: bool = False,
+                 moving: Sequence[int] = ()) -> tuple[Func, Structure, tuple[Value, ...]]:
         """Trace a call into a func of its own.
 
         Its params are the run-time leaves of (args, kwargs) in tree order, then the values of the surrounding code
         that it reads.  Returns the func, the structure of its result, and those values.  keeps_args: a write to an
-        argument is an error.
+        argument is an error.  moving: positions of arguments that are differentiated.
         """
         leaves, structure = flatten((tuple(args), dict(kwargs)), sizes_are_static=True)
         values = leaf_values(leaves)
@@ -319,8 +321,12 @@ class Interpreter:
         try:
             with building() as inner, keeping_nothing():
                 params = [inner.var(v.type, v.name if isinstance(v, Var) else "x") for v in values]
-                for value, param in zip(values, params):
+                moves = [k in moving for k, arg in enumerate(args) for _ in flatten(arg, sizes_are_static=True)[0]]
+                moves += [False] * (len(values) - len(moves))
+                for value, param, moved in zip(values, params, moves, strict=True):
                     self._follows(param, value)
+                    if not moved:
+                        self.stands[param] = value
                 stand_ins = [ArrayRef(p, layout=leaf.layout) if isinstance(leaf, ArrayRef) and p.type.shape else p
                              for leaf, p in zip(leaves, params)]
                 new_args, new_kwargs = unflatten(structure, stand_ins)

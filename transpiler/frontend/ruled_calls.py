@@ -28,6 +28,7 @@ from ..ir.walk import all_statements
 from ..ops.spelling import Weak, as_value, cast, describe, is_value
 from ..transforms.rules import parted
 from .guards import Access
+from .symbolic_zeros import CustomVJPPrimal, SymbolicZero, may_be_perturbed, zero_of
 from .transform_tracing import argument_names, definition_of, numbers_of, positional
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_values, unflatten
 from .values import ArrayRef, Closure, Instance, Native, TransformValue
@@ -41,10 +42,8 @@ def rules_given(kind: str, name: str, functions: Sequence[Any], named: dict[str,
                 numbers: Sequence[Any]) -> dict[str, Any]:
     """What a call of `defvjp`, `defjvp` or `defjvps` defines, by the names in PARTS.  RuleError for what it may not."""
     named = dict(named)
-    for option in ("symbolic_zeros", "optimize_remat"):
-        if named.pop(option, False):
-            raise RuleError(f"{name}: {option}=True is not supported", code="E411", kind=NotImplementedError,
-                            help="rules get zeros as arrays; what is computed of them and not needed is dropped")
+    named.pop("optimize_remat", None)           # what is not needed is dropped anyway
+    zeros = bool(named.pop("symbolic_zeros", False))
     if name == "defvjp":
         found = dict(zip(("fwd", "bwd"), functions)) | named
         wanted = {"fwd", "bwd"}
@@ -59,7 +58,7 @@ def rules_given(kind: str, name: str, functions: Sequence[Any], named: dict[str,
     if found.keys() != wanted or len(functions) > len(wanted):
         raise RuleError(f"{name} of a gradsmith.{kind} function takes {' and '.join(sorted(wanted, reverse=True))}",
                         code="E411", kind=TypeError)
-    return found
+    return found | {"zeros_in_fwd" if name == "defvjp" else "zeros_in_jvp": zeros}
 
 
 def define_rule(value: TransformValue, name: str, it: Any, *functions: Any, **named: Any) -> Any:
@@ -148,6 +147,9 @@ class _RuledCall:
         self.wrt = tuple(k for k, (leaf, v) in enumerate(zip(leaves, self.values, strict=True))
                          if id(leaf) in ids and v.type.is_inexact)
         self.mine = [v.type for v in leaf_values(mine)]
+        stands = it.stands | dict.fromkeys(it.captures.params)
+        perturbed = dict(zip(map(id, leaves), may_be_perturbed(self.values, stands), strict=True))
+        self.perturbed = [perturbed[id(leaf)] for leaf in mine]
 
     def emit(self) -> Any:
         it = self.it
@@ -215,7 +217,7 @@ class _RuledCall:
         count = len(self.types)
 
         def run_fwd(it: Any, args: Any) -> Any:
-            pair = it.call(fwd, args, {}, it.here)
+            pair = it.call(fwd, self._told(args) if self.value.kwargs.get("zeros_in_fwd") else args, {}, it.here)
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise self._wrong(fwd, f"the forward function `{_name(fwd)}` of `{self.name}` must return a pair "
                                   f"(result, residuals), not {_text(pair)}")
@@ -263,7 +265,8 @@ class _RuledCall:
             everything, given = args
             fixed = tuple(a for k, a in enumerate(everything) if k in self.numbers)
             primals = tuple(a for k, a in enumerate(everything) if k not in self.numbers)
-            moving = self._filled(_tangents_of(self.structure), self.mine, given)
+            told = bool(self.value.kwargs.get("zeros_in_jvp"))
+            moving = self._filled(_tangents_of(self.structure, told), self.mine, given, told)
             if rules is not None and rule is None:
                 pair = self._sum_of_rules(it, rules, primals, moving)
             else:
@@ -286,10 +289,26 @@ class _RuledCall:
         return replace(forward, name=f"{self.name}_forward", body=Block(
             forward.body.stmts, (*forward.results, *carriers))), push
 
-    def _filled(self, structure: Structure, types: Sequence[Type], moving: Sequence[Any]) -> Any:
-        """Tangents or cotangents as a tree, with zeros for what has no derivative."""
+    def _filled(self, structure: Structure, types: Sequence[Type], moving: Sequence[Any], told: bool = False) -> Any:
+        """Tangents or cotangents as a tree, with zeros for what has no derivative; told: of tangents, as such."""
         rest = iter(moving)
-        return unflatten(structure, [next(rest) if t.is_inexact else const(0, t) for t in types])
+        whole = [next(rest) if t.is_inexact else const(0, t) for t in types]
+        return unflatten(structure, [zero_of(t) if told and not moves else x for x, t, moves in zip(
+            whole, types, self.perturbed if told else types, strict=True)])
+
+    def _told(self, args: Any) -> tuple[Any, ...]:
+        """The arguments, each leaf with whether it may be perturbed."""
+        marks = iter(self.perturbed)
+        told: list[Any] = []
+        for k, arg in enumerate(args):
+            if k in self.numbers:
+                told.append(arg)
+                continue
+            leaves, structure = flatten(arg, sizes_are_static=True)
+            marked = [CustomVJPPrimal(leaf, next(marks)) for leaf in leaves]
+            told.append(CustomVJPPrimal(arg, False) if isinstance(structure, StaticNode) and isinstance(
+                structure.value, (int, float, complex, np.number)) else unflatten(structure, marked))
+        return tuple(told)
 
     def _sum_of_rules(self, it: Any, rules: Sequence[Any], primals: tuple[Any, ...], tangents: Any) -> tuple[Any, Any]:
         """`defjvps`: one rule for each argument, (tangent, result, *primals) -> tangent."""
@@ -334,7 +353,7 @@ class _RuledCall:
               what: str) -> Value:
         if what != "result" and not type.is_inexact:
             return const(0, type)                   # of an int or bool, there is no derivative
-        if got is None and none_is_zero:
+        if (got is None or isinstance(got, SymbolicZero)) and none_is_zero:
             return const(0, type)
         is_pythons = isinstance(got, (bool, int, float, complex, DimExpr)) and not isinstance(got, np.generic)
         if isinstance(got, ArrayRef):
@@ -386,14 +405,17 @@ def _numbers(node: Structure, like: Structure, leaves: Iterator[Value]) -> list[
     return [x for a, b in zip(children, like.children, strict=True) for x in _numbers(a, b, leaves)]
 
 
-def _tangents_of(node: Structure) -> Structure:
-    """The structure of tangents: numbers known while transpiling do not move."""
+def _tangents_of(node: Structure, told: bool) -> Structure:
+    """The structure of tangents: numbers known while transpiling do not move; told: as zeros that can be told."""
     if isinstance(node, StaticNode):
-        if isinstance(node.value, (tuple, list)):
-            return StaticNode(type(node.value)(_tangents_of(StaticNode(v)).value for v in node.value))  # type: ignore
-        return StaticNode(0.0) if isinstance(node.value, (int, float, complex, np.number)) else node
+        value = node.value
+        if isinstance(value, (tuple, list)):
+            return StaticNode(type(value)(_tangents_of(StaticNode(v), told).value for v in value))  # type: ignore
+        if isinstance(value, (int, float, complex, np.number)):
+            return StaticNode(SymbolicZero((), np.result_type(value)) if told else 0.0)
+        return node
     if isinstance(node, TreeNode):
-        return TreeNode(node.kind, node.cls, node.keys, tuple(map(_tangents_of, node.children)))
+        return TreeNode(node.kind, node.cls, node.keys, tuple(_tangents_of(c, told) for c in node.children))
     return node
 
 

@@ -191,6 +191,8 @@ class _Attempt:
             args = tuple(self.abstract(a, n) for a, n in zip(self.args, names))
             kwargs = {k: self.abstract(v, k) for k, v in self.kwargs.items()}
             it.params = [var for _, var in self.variables]
+            if not it.orders:
+                it.stands.update(dict.fromkeys(it.params))
             try:
                 result = it.call(self.fn, args, kwargs)
                 settle(it, result)

@@ -178,7 +178,7 @@ def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str
     new = [differentiable(a, names[k], kind) if k in numbers else a for k, a in enumerate(args)]
     interpreter.orders += 1
     try:
-        func, out, outer = interpreter.subtrace(fun, new, kwargs)
+        func, out, outer = interpreter.subtrace(fun, new, kwargs, moving=numbers)
     finally:
         interpreter.orders -= 1
     inputs: list[Value] = []

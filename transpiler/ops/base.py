@@ -157,6 +157,7 @@ class Op(ABC):
     prefers: tuple[Search, Search] | None = None    # a strict comparison: how to find the best x where it compares x
                                 # to the best so far, and where it compares the best so far to x
     connects: str | None = None     # of bools: "and", "or" or "not"
+    stops_derivatives = False   # its result does not move with its argument
     chooses = False             # of three arguments: the second where the first is true, else the third
     multiplies: Product | None = None   # of two arguments: their product
     cost: int = 1               # about how many flops one element takes; over 4 is not recomputed in fusion

@@ -13,6 +13,7 @@ class StopGradient(Elementwise):
     """x itself, with a derivative of zero."""
 
     name, scalar = "stop_gradient", "{0}"
+    stops_derivatives = True
 
     def reference(self, x: Any) -> Any:
         return x

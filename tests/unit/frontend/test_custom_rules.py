@@ -8,6 +8,7 @@ from tracing import run, traced
 
 import gradsmith
 from gradsmith import checkpoint, custom_jvp, custom_vjp, grad, hessian, hvp, jacfwd, jacrev, jvp, value_and_grad, vmap
+from gradsmith.custom_derivatives import SymbolicZero
 from gradsmith.transpiler.errors import TranspileError
 from gradsmith.transpiler.ir.parse import parse
 from gradsmith.transpiler.ir.show import show
@@ -355,10 +356,49 @@ def test_rules_that_are_missing_or_not_supported():
     assert 1.0 == evaluated(gradsmith.jit(custom_jvp(lambda x: x)), 1.0)
     with pytest.raises(TypeError, match="takes fwd and bwd"):
         custom_vjp(lambda x: x).defvjp(lambda x: (x, None))
-    with pytest.raises(NotImplementedError, match="symbolic_zeros"):
-        custom_jvp(lambda x: x).defjvp(lambda primals, tangents: (primals[0], tangents[0]), symbolic_zeros=True)
     with pytest.raises(TypeError, match="takes a function"):
         custom_jvp(3)
+
+
+def test_zeros_that_rules_can_tell():
+    """By factors of 100 and 10 a rule shows which tangents it was told to be zero."""
+    @custom_jvp
+    def product(x, y):
+        return x * y
+
+    def rule(primals, tangents):
+        (x, y), (t, u) = primals, tangents
+        if type(u) is SymbolicZero:
+            return x * y, 100 * t * y
+        if isinstance(t, SymbolicZero):
+            return x * y, 10 * u * x
+        return x * y, t * y + x * u
+
+    product.defjvp(rule, symbolic_zeros=True)
+    for function, x, expected in [
+        (grad(lambda x: product(x, 3.0)), 2.0, 300.0), (grad(lambda x: product(3.0, x)), 2.0, 30.0),
+        (grad(lambda x: product(x, gradsmith.stop_gradient(x))), 2.0, 200.0), (grad(lambda x: product(x, x)), 2.0, 4.0),
+        (grad(lambda x: product(x, A[1]).sum()), 2.0, 100 * A[1]),
+        (lambda x: grad(lambda y: product(x, y))(5.0), 2.0, 20.0),
+        (grad(lambda x: grad(lambda y: product(x, y))(5.0)), 2.0, 1.0),
+        (grad(lambda x: gradsmith.vmap(product, in_axes=(None, 0))(x, A).sum()), 2.0, 100 * A.sum()),
+    ]:
+        assert_close(expected, evaluated(function, x))
+
+
+def test_arguments_that_tell_whether_they_are_perturbed():
+    product = custom_vjp(lambda x, y: x * y)
+
+    def forward(x, y):
+        return x.value * y.value, (x.value if y.perturbed else None, y.value)
+
+    def backward(kept, ct):
+        x, y = kept
+        return 7 * ct * y, (None if x is None else ct * x)
+
+    product.defvjp(forward, backward, symbolic_zeros=True)
+    assert_close(21.0, evaluated(grad(lambda x: product(x, 3.0)), 2.0))
+    assert_close(14.0 + 2.0, evaluated(grad(lambda x: product(x, x)), 2.0))
 
 
 def test_writes_to_an_argument():
