@@ -466,36 +466,6 @@ def list_pop(x):
     return sum(stack)
 
 
-@program(*trips(0.7))
-def list_comp_runtime(x, n):
-    ys = [x * i for i in range(n)]
-    return sum(ys) + len(ys)
-
-
-@program(*ramps())
-def list_comp_array(x):
-    return np.sum(np.array([v ** 2 for v in x if v > 0]))
-
-
-@program(*ramps())
-def genexp_sum(x):
-    return sum(v * v for v in x) + sum(x[i] * i for i in range(len(x)))
-
-
-@program(*ramps())
-def genexp_any(x):
-    if any(v > 0.5 for v in x):
-        return np.sum(x)
-    if all(v < 0.0 for v in x):
-        return np.sum(x ** 2) + 1.0
-    return 0.0
-
-
-@program(*ramps())
-def genexp_max(x):
-    return max(v * v for v in x) + min((abs(v) for v in x), default=3.0)
-
-
 @pytest.mark.parametrize("f, args, batch", PROGRAMS)
 def test_programs(f, args, batch):
     check_everywhere(f, *args, batch=batch)

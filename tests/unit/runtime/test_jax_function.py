@@ -9,6 +9,8 @@ import pytest
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp
+from unit.runtime.beside_jax import XS, W, X, same, theirs
+from unit.runtime.pendulum import pendulum as program
 
 from gradsmith.jax import function
 
@@ -22,32 +24,7 @@ def x64(request):
         yield request.param
 
 
-@function
-def pendulum(x, w):
-    """A loop, a branch and writes in place."""
-    total = 0.0
-    y = x.copy()
-    for i in range(len(x)):
-        if x[i] > 0:
-            y[i] = np.sin(x[i]) * w[i]
-        total += y[i] ** 2
-    return total, y
-
-
-def theirs(x, w):
-    y = jnp.where(x > 0, jnp.sin(x) * w, x)
-    return (y**2).sum(), y
-
-
-rng = np.random.default_rng(0)
-X, W, XS = rng.normal(size=4), rng.normal(size=4), rng.normal(size=(5, 4))
-
-
-def same(found, expected):
-    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
-    assert [(x.dtype, x.shape) for x in expected] == [(x.dtype, x.shape) for x in found]
-    for f, e in zip(found, expected, strict=True):
-        np.testing.assert_allclose(f, e, rtol=1e-12 if e.dtype == np.float64 else 1e-5, atol=1e-6)
+pendulum = function(program)
 
 
 def test_values_and_gradients(x64):

@@ -9,38 +9,14 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp
 from jax import export
+from unit.runtime.beside_jax import XS, W, X, same, theirs
+from unit.runtime.pendulum import pendulum
 
 from gradsmith.jax import function
 
 pytestmark = [pytest.mark.jax, pytest.mark.xla]
 
-
-def pendulum(x, w):
-    """A loop, a branch and writes in place."""
-    total = 0.0
-    y = x.copy()
-    for i in range(len(x)):
-        if x[i] > 0:
-            y[i] = np.sin(x[i]) * w[i]
-        total += y[i] ** 2
-    return total, y
-
-
-def theirs(x, w):
-    y = jnp.where(x > 0, jnp.sin(x) * w, x)
-    return (y ** 2).sum(), y
-
-
 emitted = function(pendulum, via="stablehlo")
-rng = np.random.default_rng(0)
-X, W, XS = rng.normal(size=4), rng.normal(size=4), rng.normal(size=(5, 4))
-
-
-def same(found, expected):
-    found, expected = jax.tree.leaves(found), jax.tree.leaves(expected)
-    assert [(x.dtype, x.shape) for x in expected] == [(x.dtype, x.shape) for x in found]
-    for f, e in zip(found, expected, strict=True):
-        np.testing.assert_allclose(f, e, rtol=1e-12 if e.dtype == np.float64 else 1e-5, atol=1e-6)
 
 
 def first(f):

@@ -12,6 +12,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from unit.runtime.pendulum import pendulum as program
+
 import gradsmith.torch
 from gradsmith.torch import function
 
@@ -31,16 +33,7 @@ def leaf(*shape, dtype=F64):
     return torch.randn(*shape, dtype=dtype, requires_grad=True)
 
 
-@function
-def pendulum(x, w):
-    """A loop, a branch and writes in place."""
-    total = 0.0
-    y = x.copy()
-    for i in range(len(x)):
-        if x[i] > 0:
-            y[i] = np.sin(x[i]) * w[i]
-        total += y[i] ** 2
-    return total, y
+pendulum = function(program)
 
 
 def of_torch(x, w):
