@@ -50,8 +50,8 @@ _HOMES = {
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
                     "transpiler.signature"),
 }
-_SUBMODULES = ("checking", "custom_derivatives", "implicit", "jax", "lax", "numpy", "random", "torch", "tree", "tree_util",
-               "xla")
+_SUBMODULES = ("checking", "custom_derivatives", "implicit", "jax", "lax", "numpy", "random", "torch", "tree",
+               "tree_util", "xla")
 __all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "TranspileError", "block_until_ready", "check", "checkpoint",
            "custom_jvp", "custom_vjp", "device_get", "device_put", "devices", "explain_cache", "functional", "grad",
            "hessian", "hvp", "implicit", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy",
