@@ -121,8 +121,43 @@ def test_at_keeps_the_dtype_or_says_why_not():
         as_array(np.ones(2, int)).at[0].add(0.5)
     with pytest.raises(IndexError):
         as_array(np.ones(2)).at[5].set(1.0)
-    with pytest.raises(ValueError, match="mode"):
-        as_array(np.ones(2)).at[5].set(1.0, mode="drop")
+    with pytest.raises(ValueError, match="mode='wrap' is none of"):
+        as_array(np.ones(2)).at[5].set(1.0, mode="wrap")
+
+
+def out_of_bounds(v, a, i, k):
+    """Every mode, in each kind of update and of index."""
+    found = [v.at[i].get(mode="fill", fill_value=7.0), v.at[i].get(mode="drop"), a.at[k].get(mode="clip"),
+             a.at[:, k].get(mode="fill"), a.at[None, k, 1:].get(mode="clip"), a.at[..., k].get(mode="clip")]
+    for mode in ("clip", "drop", "fill"):
+        place = v.at[i]
+        found += [place.set(v[0] * 9, mode=mode), place.add(2.0, mode=mode), place.multiply(v[1], mode=mode),
+                  place.divide(2.0, mode=mode), place.power(2, mode=mode), place.min(2.5, mode=mode),
+                  place.max(2.5, mode=mode), place.subtract(1.0, mode=mode),
+                  a.at[1, i].add(3.0, mode=mode), a.at[i, i].set(9.0, mode=mode), a.at[:, k].set(0.0, mode=mode),
+                  a.at[k].add(v[:3], mode=mode, indices_are_sorted=True, unique_indices=True)]
+    return [*found, place.apply(lambda u: u * 2 + 1, mode="drop"), v.at[np.array([0, 0, 2])].apply(lambda u: u * 2 + 1)]
+
+
+def test_modes_of_at_for_places_outside():
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(True):
+        args = np.arange(4.0) + 1, np.arange(6.0).reshape(2, 3) + 1, np.array([5, -1, -7, 0]), 7
+        wanted = out_of_bounds(*map(jax.numpy.asarray, args[:3]), args[3])
+        for found in (out_of_bounds(as_array(args[0]), as_array(args[1]), *args[2:]), jit(out_of_bounds)(*args)):
+            for a, b in zip(wanted, found, strict=True):
+                np.testing.assert_allclose(b, np.asarray(a), rtol=1e-15)
+        ints = as_array(np.arange(3, dtype=np.uint8)), as_array(np.arange(3)), as_array(np.arange(3) > 1)
+        assert [255, np.iinfo(np.int64).min, True] == [x.at[5].get(mode="fill") for x in ints]
+
+
+def test_derivatives_and_batches_of_places_outside():
+    v, i = np.array([1.0, 2.0, 3.0]), np.array([5, 0, 1, 1])
+    slope = grad(lambda v: (v.at[i].add(v[0] * 2, mode="drop") ** 2).sum() + (
+        v.at[i].get(mode="fill", fill_value=0.0) ** 3).sum())
+    np.testing.assert_allclose([69.0, 36.0, 6.0], slope(v))
+    sums = vmap(lambda v, i: v.at[i].set(v[0] * 3, mode="drop").sum(), in_axes=(None, 0))(v, np.array([0, 5, 2, -9]))
+    np.testing.assert_allclose([8.0, 6.0, 6.0, 6.0], sums)
 
 
 def test_derivative_of_at():
