@@ -4,8 +4,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 STAMP  := $(VENV)/.installed
 
-# Which of the cases beside the repository to run, where they exist: options for pytest.  Left out: timings, and what
-# is not supported yet.
+# Which of the cases beside the repository to run, where they exist: options for pytest.  Left out: timings.
 CASES          ?= ../shared/cases
 CASE_SELECTION ?= -m "not slow"
 

@@ -168,8 +168,7 @@ The module has no such function. The message offers the nearest names.
 """)
 _code("E202", "A function that is not supported", NotImplementedError, """
 The function exists but gradsmith has no entry for it. `gradsmith ops` lists all that are supported. Write it in terms
-of those, or call it outside and pass in its result. Derivative rules of your own (`custom_vjp`, `custom_jvp`) are
-planned.
+of those, or call it outside and pass in its result.
 """)
 _code("E203", "An argument that is not supported", NotImplementedError, """
 The function is supported, but not with this argument, such as `order=` or `out=`. The message says what to write.

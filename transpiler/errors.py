@@ -255,7 +255,12 @@ def nearest(name: str, candidates: Iterable[str], *, most: int = 3) -> list[str]
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
     """A line of help that offers the nearest candidates, or None when nothing is near."""
-    match nearest(name, candidates):
+    return offer(nearest(name, candidates))
+
+
+def offer(names: list[str]) -> str | None:
+    """A line of help that offers `names`, or None when there are none."""
+    match names:
         case []:
             return None
         case [only]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import did_you_mean, error
+from ..errors import did_you_mean, nearest, offer, error
 from ..ir import dims
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, find_spelling
@@ -206,9 +206,9 @@ def _no_such_name(module: types.ModuleType, name: str) -> RuleError:
     shown = module.__name__.replace("numpy", "np", 1)
     public = [n for n in dir(module) if not n.startswith("_")]
     supported = [n for n in public if find_spelling(getattr(module, n, None)) is not None]
-    near = did_you_mean(name, supported) if did_you_mean(name, supported) else did_you_mean(name, public)
+    near = nearest(name, supported) or nearest(name, public)
     return RuleError(f"module '{module.__name__}' has no attribute '{name}'", kind=AttributeError, code="E201",
-                     help=near and near.replace("`", f"`{shown}.", 1))
+                     help=offer([f"{shown}.{other}" for other in near]))
 
 
 def _function_attribute(it: Interpreter, value: Any, name: str) -> Any:

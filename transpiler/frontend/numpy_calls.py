@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import did_you_mean
+from ..errors import nearest, offer
 from ..ir.dims import DimExpr
 from ..ir.nodes import Value
 from ..ops.base import RuleError
@@ -222,8 +222,9 @@ def name_of(key: Any) -> str:
 def not_supported(key: Any) -> RuleError:
     """NumPy has the function, but it has no spelling here."""
     name = name_of(key)
-    supported = {name_of(k) for k in SPELLINGS}
+    by_last_name = {name_of(k).rpartition(".")[2]: name_of(k) for k in SPELLINGS}
+    near = [by_last_name[last] for last in nearest(name.rpartition(".")[2], by_last_name)]
     return RuleError(f"{name} is not supported", kind=NotImplementedError, code="E202",
-                     help=did_you_mean(name, supported) or "`gradsmith ops` lists what is supported; write it in "
+                     help=offer(near) or "`gradsmith ops` lists what is supported; write it in "
                      "terms of that, or call it outside and pass in its result")
 
