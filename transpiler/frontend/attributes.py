@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import did_you_mean, nearest, offer, error
+from ..errors import did_you_mean, error, nearest, offer
 from ..ir import dims
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, find_spelling
