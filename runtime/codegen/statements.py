@@ -1,39 +1,19 @@
-"""The body of one function: assignments, loops, branches, checks, the return.
-
-Arrays are counted as Numba counts them.  A local variable that owns its array gives it up where its block ends, one in
-memory where the function is left.  Every way out, an exception's too, releases what is owned there:
-
-    check fails ─► store the exception ─► release what is owned here ─► return the error
-"""
+"""The body of one function: assignments, loops, branches, checks, the return."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir
-from numba.core import callconv, types
+from numba.core import callconv
 
-from . import arrays, exceptions, memory, values
-from .aliases import ARGUMENT, Aliases, Held
-from .calls import Caller, type_of
-from .expressions import Expressions
+from . import arrays, exceptions, values
+from .calls import type_of
+from .frame import UNLIKELY, Frame
 from .numbers import LLVM, of_index
-from .source import Variables
-from .values import INT, TYPES, Array, Known, NotCovered, Number, Other, Value, array, number
-
-_UNLIKELY = (1, 99)
-
-
-@dataclass(eq=False)
-class _Place:
-    """A variable in memory."""
-
-    type: Any
-    pointer: Any
-    holds: Held = field(default_factory=Held)
+from .values import INT, TYPES, Array, Known, NotCovered, Number, Value, array, number
 
 
 @dataclass(eq=False)
@@ -43,230 +23,24 @@ class _Loop:
     depth: int          # how many scopes there are around the loop's body
 
 
-@dataclass(eq=False)
-class _Exit:
-    """A block that leaves the function with an error; filled at the end, when all variables are known."""
-
-    block: Any
-    owned: list[Any]
-    code: Any
-
-
-class FunctionCompiler(Expressions):
-    """Writes `function` into the module: the body of `tree` for arguments of the types in `fndesc`.
-
-    result: the type that it returns, once it has been compiled.
-    """
+class FunctionCompiler(Frame):
+    """Writes `function` into the module: the body of `tree` for arguments of the types in `fndesc`."""
 
     def __init__(self, context: Any, module: Any, fndesc: Any, tree: ast.FunctionDef, function: Any) -> None:
-        super().__init__()
-        self.context = context
-        self.caller = Caller(context, function)
-        self.names = function.__globals__
-        self.file = function.__code__.co_filename
-        self.tree = tree
-        self.result: Any = None
-        self.variables = Variables(tree)
-        self.local: dict[str, Value] = {}
-        self.places: dict[str, _Place] = {}
-        self.scopes: list[list[Array]] = []
+        super().__init__(context, module, fndesc, tree, function)
         self.loops: list[_Loop] = []
-        self.exits: list[_Exit] = []
-        self._known_exits: dict[Any, Any] = {}
-        self._raising: dict[Any, Any] = {}
-        self.line = tree.lineno
-        self.aliases = Aliases(module)
-        self.fndesc = fndesc
-        signature = context.call_conv.get_function_type(TYPES.none, fndesc.argtypes)
-        self.function = ir.Function(module, signature, fndesc.llvm_func_name)
-        context.call_conv.decorate_function(self.function, fndesc.args, fndesc.argtypes)
-        self.builder = ir.IRBuilder(self.function.append_basic_block("entry"))
-        self.entry = self.builder.block
 
     def compile(self) -> None:
         """Write the function; NotCovered."""
         start = self.block("start")
         self.builder.position_at_end(start)
         self.scopes.append([])
-        self._arguments()
+        self.take_arguments()
         if not self.statements(self.tree.body):
             self._return_nothing()
-        self._finish(start)
+        self.finish(start)
         self.aliases.write()
-        self._type_result()
-
-    # --- the frame -----------------------------------------------------------------------------------------------
-
-    def _arguments(self) -> None:
-        raw = list(self.context.call_conv.get_arguments(self.function))
-        for name, kind in zip(self.fndesc.args, self.fndesc.argtypes, strict=True):
-            value = self._argument(kind, raw)
-            if name in self.variables.in_memory:
-                self._assign(name, value)
-            else:
-                self.local[name] = value
-        if raw:
-            raise NotCovered("arguments of another form")
-
-    def _argument(self, kind: Any, raw: list[Any]) -> Value:
-        if type(kind) is types.Array:
-            meminfo, parent, nitems, itemsize, data = (raw.pop(0) for _ in range(5))
-            shape, strides = ([raw.pop(0) for _ in range(kind.ndim)] for _ in range(2))
-            return Array(kind, meminfo, parent, nitems, itemsize, data, shape, strides, root=ARGUMENT)
-        if kind in (TYPES.complex64, TYPES.complex128):
-            parts = [raw.pop(0), raw.pop(0)]
-            struct: Any = ir.Constant(self.context.get_value_type(kind), ir.Undefined)
-            for k, part in enumerate(parts):
-                struct = self.builder.insert_value(struct, part, k)
-            return Other(kind, struct)
-        if kind == TYPES.boolean:
-            argument = raw.pop(0)
-            return Number(kind, self.builder.icmp_unsigned("!=", argument, argument.type(0)))
-        if kind in LLVM:
-            return Number(kind, raw.pop(0))
-        raise NotCovered(f"an argument of type {kind}")
-
-    def _finish(self, start: Any) -> None:
-        """What could not be written before all variables were known: exits, and the empty variables at the entry."""
-        held = [place for place in self.places.values() if isinstance(place.type, types.Array)]
-        for leaving in self.exits:
-            self.builder.position_at_end(leaving.block)
-            for meminfo in leaving.owned:
-                memory.count(self.builder, "NRT_decref", meminfo)
-            for place in held:
-                memory.count(self.builder, "NRT_decref", self.builder.load(self._meminfo_of(place)))
-            self.builder.ret(leaving.code)
-        self.builder.position_at_end(self.entry)
-        for place in held:
-            self.builder.store(arrays.POINTER(None), self._meminfo_of(place))
-        self.builder.branch(start)
-
-    def _type_result(self) -> None:
-        """The function's own type, now that its result's type is known."""
-        if self.result is None:
-            raise NotCovered("a function that never returns")
-        signature = self.context.call_conv.get_function_type(self.result, self.fndesc.argtypes)
-        self.function.ftype = signature
-        self.function.type = signature.as_pointer()
-        self.function.args[0].type = signature.args[0]
-
-    def _meminfo_of(self, place: _Place) -> Any:
-        word = ir.IntType(32)
-        return self.builder.gep(place.pointer, [word(0), word(0)], inbounds=True)
-
-    # --- leaving ---------------------------------------------------------------------------------------------------
-
-    def owned(self) -> list[Any]:
-        """The references that the local variables and temporary values hold."""
-        found = [value.meminfo for scope in self.scopes for value in scope]
-        return found + [value.meminfo for value in (*self.outside, *self.temporaries)]
-
-    def exit(self, code: Any) -> Any:
-        """A block that releases what is owned here and returns the code."""
-        owned = self.owned()
-        key = (tuple(map(id, owned)), id(code) if not isinstance(code, ir.Constant) else code.constant)
-        if key not in self._known_exits:
-            leaving = _Exit(self.block("leave"), owned, code)
-            self.exits.append(leaving)
-            self._known_exits[key] = leaving.block
-        return self._known_exits[key]
-
-    def raising(self, exception: type[BaseException], args: tuple[Any, ...] | None, line: int | None) -> Any:
-        """A block that raises; line: of the text, for the traceback, None for errors of kernels."""
-        leave = self.exit(callconv.RETCODE_USEREXC)
-        key = (leave, exception, args, line)
-        if key not in self._raising:
-            self._raising[key] = block = self.block("raise")
-            with self.builder.goto_block(block):
-                api = self.context.get_python_api(self.builder)
-                place = None if line is None else (self.tree.name, self.file, line)
-                info = api.serialize_object((exception, args or (), place))
-                self.builder.store(info, self.function.args[1])
-                self.builder.branch(leave)
-        return self._raising[key]
-
-    def branch_off(self, condition: Any, write: Callable[[], Any]) -> None:
-        """Where the condition holds, which is seldom, go to a block that `write` fills."""
-        seldom, after = self.block("seldom"), self.block("fine")
-        self.builder.cbranch(condition, seldom, after).set_weights(_UNLIKELY)
-        self.builder.position_at_end(seldom)
-        write()
-        self.builder.position_at_end(after)
-
-    def release(self, value: Array) -> None:
-        memory.count(self.builder, "NRT_decref", value.meminfo)
-
-    def release_temporaries(self) -> None:
-        for value in self.temporaries:
-            self.release(value)
-        self.temporaries = []
-
-    def _release_scopes(self, depth: int) -> None:
-        for scope in self.scopes[depth:]:
-            for value in scope:
-                self.release(value)
-
-    # --- variables -------------------------------------------------------------------------------------------------
-
-    def read(self, name: str) -> Value | None:
-        place = self.places.get(name)
-        if place is not None:
-            held = self.builder.load(place.pointer)
-            return self._held(place, held)
-        found = self.local.get(name)
-        if found is None and name in self.variables.in_memory:
-            raise NotCovered(f"{name} is read before it has a type")
-        return replace(found, owned=False) if isinstance(found, Array) else found
-
-    def _held(self, place: _Place, held: Any) -> Value:
-        kind = place.type
-        if isinstance(kind, types.Array):
-            return replace(arrays.of_struct(self.builder, kind, held, owned=False), root=place.holds)
-        return Number(kind, held) if kind in LLVM else Other(kind, held)
-
-    def _take(self, value: Array) -> Array:
-        """The value with a reference of its own."""
-        if value in self.temporaries:
-            self.temporaries.remove(value)
-        elif not value.owned:
-            memory.count(self.builder, "NRT_incref", value.meminfo)
-        return replace(value, owned=True)
-
-    def _assign(self, name: str, value: Value) -> None:
-        if isinstance(value, Known | values.Sequence):
-            raise NotCovered(f"a variable that holds a {type(value).__name__}")
-        if name in self.variables.in_memory:
-            return self._assign_in_memory(name, value)
-        before = self.local.get(name)
-        if isinstance(value, Array):
-            value = self._take(value)
-            self.scopes[-1].append(value)
-        elif isinstance(value, Number):
-            value = replace(value)
-        if isinstance(before, Array) and before in self.scopes[-1]:
-            self.scopes[-1].remove(before)
-            self.release(before)
-        self.local[name] = value
-
-    def _assign_in_memory(self, name: str, value: Number | Array | Other) -> None:
-        place = self.places.get(name)
-        if place is None:
-            with self.builder.goto_block(self.entry):
-                pointer = self.builder.alloca(self.context.get_value_type(value.type), name=name)
-            place = self.places[name] = _Place(value.type, pointer)
-        if isinstance(value, Array):
-            if value.type != place.type:
-                raise NotCovered(f"{name} holds {place.type} and {value.type}")
-            taken = self._take(value)
-            place.holds.roots.append(taken.root)
-            struct = arrays.to_struct(self.builder, self.context, taken)
-            before = self.builder.load(self._meminfo_of(place))
-            self.builder.store(struct, place.pointer)
-            memory.count(self.builder, "NRT_decref", before)
-            return
-        if value.type != place.type:
-            raise NotCovered(f"{name} holds {place.type} and {value.type}")
-        self.builder.store(value.llvm, place.pointer)
+        self.type_result()
 
     # --- statements --------------------------------------------------------------------------------------------------
 
@@ -284,7 +58,7 @@ class FunctionCompiler(Expressions):
         self.scopes.append([])
         ended = self.statements(block)
         if not ended:
-            self._release_scopes(len(self.scopes) - 1)
+            self.release_scopes(len(self.scopes) - 1)
         self.scopes.pop()
         self.local = before
         return ended
@@ -311,7 +85,7 @@ class FunctionCompiler(Expressions):
                 return True
             case ast.Break() | ast.Continue():
                 loop = self.loops[-1]
-                self._release_scopes(loop.depth)
+                self.release_scopes(loop.depth)
                 self.builder.branch(loop.after if isinstance(stmt, ast.Break) else loop.again)
                 return True
             case ast.Pass():
@@ -326,7 +100,7 @@ class FunctionCompiler(Expressions):
             found = self.value(tree)
             if not isinstance(found, values.Sequence) or len(found.items) != len(target.elts):
                 raise NotCovered("an assignment to several variables")
-            taken = [self.new_temporary(self._take(item)) if isinstance(item, Array) else item for item in found.items]
+            taken = [self.new_temporary(self.take(item)) if isinstance(item, Array) else item for item in found.items]
             for name, item in zip(target.elts, taken):
                 self._assign_value(name, item)
         else:
@@ -334,7 +108,7 @@ class FunctionCompiler(Expressions):
 
     def _assign_value(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
-            self._assign(target.id, value)
+            self.assign(target.id, value)
         elif isinstance(target, ast.Subscript):
             whole, pointer = self._element(target)
             arrays.store(self.builder, self.context, self.aliases, whole, pointer, value)
@@ -352,7 +126,7 @@ class FunctionCompiler(Expressions):
             before = self.read(stmt.target.id)
             if before is None:
                 raise NotCovered(f"the name {stmt.target.id}")
-            self._assign(stmt.target.id, self.binary(stmt.op, before, self.value(stmt.value)))
+            self.assign(stmt.target.id, self.binary(stmt.op, before, self.value(stmt.value)))
         elif isinstance(stmt.target, ast.Subscript):
             whole, pointer = self._element(stmt.target)
             before = arrays.load(self.builder, self.context, self.aliases, whole, pointer)
@@ -425,7 +199,7 @@ class FunctionCompiler(Expressions):
             if mine is not None:
                 scope.remove(mine)
                 return arrays.to_struct(self.builder, self.context, value)
-        return arrays.to_struct(self.builder, self.context, self._take(value))
+        return arrays.to_struct(self.builder, self.context, self.take(value))
 
     # --- control flow ----------------------------------------------------------------------------------------------
 
@@ -435,7 +209,7 @@ class FunctionCompiler(Expressions):
         if not stmt.orelse and len(stmt.body) == 1 and isinstance(stmt.body[0], ast.Raise):
             self.line = stmt.body[0].lineno
             after = self.block("fine")
-            self.builder.cbranch(test, self._raised(stmt.body[0]), after).set_weights(_UNLIKELY)
+            self.builder.cbranch(test, self._raised(stmt.body[0]), after).set_weights(UNLIKELY)
             self.builder.position_at_end(after)
             return False
         then, after = self.block("then"), self.block("after")
@@ -472,7 +246,7 @@ class FunctionCompiler(Expressions):
         outer = self.local.get(stmt.target.id)
         value = of_index(index) if natural else Number(INT, index)
         if stmt.target.id in self.variables.in_memory:
-            self._assign(stmt.target.id, value)
+            self.assign(stmt.target.id, value)
         else:
             self.local[stmt.target.id] = value
         if not self.scope(stmt.body):
