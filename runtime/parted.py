@@ -21,6 +21,7 @@ from .array import Array, as_array, plain
 from .compile import ByTypes
 from .device_array import DeviceArray
 from .function import Function, is_itself_alone
+from .inlined import inlined
 from .specialise import converters
 from .target import HERE, Target
 from .transpiler import pipeline
@@ -92,15 +93,15 @@ class Later:
 
     def shapes(self, like: Any) -> list[tuple[int, ...]]:
         """The shapes of what is to be given, from the value that it belongs to."""
-        return [np.shape(x) for x in _matching(self.given, like, self.kind)]
+        return [np.shape(x) for x in matching(self.given, like, self.kind)]
 
     def gives_arrays(self, like: Any) -> bool:
         """Whether the value, or the primals, came as Arrays: then what is computed later does, too."""
-        return any(type(x) is Array for x in _matching(self.given, like, self.kind))
+        return any(type(x) is Array for x in matching(self.given, like, self.kind))
 
     def __call__(self, residuals: Sequence[Any], shapes: Sequence[tuple[int, ...]], given: Any,
                  arrays: bool = False) -> Any:
-        leaves = _matching(self.given, given, self.kind)
+        leaves = matching(self.given, given, self.kind)
         as_given = _on_device if self.target.is_xla else _typed
         flat = [as_given(leaf, type, shape, self.kind)
                 for leaf, type, shape in zip(leaves, self.results, shapes, strict=True) if type]
@@ -125,6 +126,10 @@ class Pullback:
     def __call__(self, ct: Any) -> Any:
         return self._later(self._residuals, self._shapes, ct, self._arrays)
 
+    def __gradsmith_native__(self, it: Any, ct: Any) -> Any:
+        """The same inside transpiled code."""
+        return inlined(it, self, self._later, ct, self._shapes)
+
 
 class Pushforward:
     """Tangents, one for each primal, to the tangent of the result."""
@@ -135,6 +140,10 @@ class Pushforward:
 
     def __call__(self, *tangents: Any) -> Any:
         return self._later(self._residuals, self._shapes, tangents, self._arrays)
+
+    def __gradsmith_native__(self, it: Any, *tangents: Any) -> Any:
+        """The same inside transpiled code."""
+        return inlined(it, self, self._later, tangents, self._shapes)
 
 
 def _part(traced: Trace, described: Described, *, kind: str, has_aux: bool, names: Sequence[str],
@@ -229,7 +238,7 @@ WRONG_TREE = {"vjp": "the cotangent must have the structure of the function's re
               "linearize": "the tangents must have the structure of the primals"}
 
 
-def _matching(node: Structure, x: Any, kind: str) -> list[Any]:
+def matching(node: Structure, x: Any, kind: str) -> list[Any]:
     """The leaves of `x`, which must be a tree of this structure.  TypeError otherwise."""
     if isinstance(node, LeafNode):
         return [x]
@@ -243,7 +252,7 @@ def _matching(node: Structure, x: Any, kind: str) -> list[Any]:
         parts = list(x) if isinstance(x, (tuple, list)) and len(x) == len(node.children) else None
     if parts is None:
         raise error("E406", WRONG_TREE[kind], None, kind=TypeError)
-    return [leaf for child, part in zip(node.children, parts, strict=True) for leaf in _matching(child, part, kind)]
+    return [leaf for child, part in zip(node.children, parts, strict=True) for leaf in matching(child, part, kind)]
 
 
 def _on_device(x: Any, type: Type, shape: tuple[int, ...], kind: str) -> Any:

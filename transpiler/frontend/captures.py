@@ -142,7 +142,7 @@ def _is_steady(value: Any) -> bool:
     if isinstance(value, (types.ModuleType, types.BuiltinFunctionType, np.ufunc)):
         return True
     module = getattr(value, "__module__", None)
-    if isinstance(value, (type, types.FunctionType)) or callable(value):
+    if callable(value) and hasattr(value, "__name__"):         # an object that can be called has none
         return isinstance(module, str) and module.partition(".")[0] in LIBRARIES and not dataclasses.is_dataclass(
             value) and not hasattr(value, "__gradsmith_transformed__")
     return False
