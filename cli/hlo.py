@@ -16,7 +16,7 @@ from gradsmith.transpiler.frontend.values import Leaf
 from gradsmith.transpiler.ir.library import main_of
 from gradsmith.transpiler.ir.nodes import Func
 from gradsmith.transpiler.ir.walk import all_statements
-from gradsmith.transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec, format_signature
+from gradsmith.transpiler.signature import Spec, arrays_in, format_signature, with_dims
 
 from .chain import apply_chain
 from .generate import Request
@@ -88,37 +88,15 @@ def show_costs(text: str) -> None:
 
 def _require_sizes(request: Request, names: list[str]) -> None:
     for name, spec in zip(names, request.specs):
-        unknown = next((part for part in _arrays(spec) if not all(isinstance(d, int) for d in part.dims)), None)
+        unknown = next((part for part in arrays_in(spec) if not all(isinstance(d, int) for d in part.dims)), None)
         if unknown is not None:
             raise error("E207", f"StableHLO needs every size as a number, and `{name}` is {spec}", help=(
                 f'give `{name}` sizes in the signature: --sig "{format_signature(tuple(map(_sized, request.specs)))}"'))
 
 
-def _arrays(spec: Spec) -> list[ArraySpec]:
-    match spec:
-        case ArraySpec():
-            return [spec]
-        case TupleSpec() | ListSpec():
-            return [part for item in spec.items for part in _arrays(item)]
-        case DictSpec():
-            return [part for _, item in spec.items for part in _arrays(item)]
-    return []
-
-
 def _sized(spec: Spec) -> Spec:
     """An example of it with numbers for sizes."""
-    match spec:
-        case ArraySpec():
-            return ArraySpec(spec.dtype, tuple(d if isinstance(d, int) else 128 for d in spec.dims))
-        case TupleSpec():
-            return TupleSpec(tuple(map(_sized, spec.items)))
-        case ListSpec():
-            return ListSpec(tuple(map(_sized, spec.items)))
-        case DictSpec():
-            return DictSpec(tuple((key, _sized(item)) for key, item in spec.items))
-        case ScalarSpec():
-            return spec
-    raise TypeError(spec)
+    return with_dims(spec, lambda d: d if isinstance(d, int) else 128)
 
 
 def _take_apart(tree: Any, name: str, leaves: list[Leaf], labels: list[str]) -> None:

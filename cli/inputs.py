@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradsmith.transpiler.errors import Location, TranspileError, error
-from gradsmith.transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec
+from gradsmith.transpiler.signature import ArraySpec, ScalarSpec, Spec, built
 
 from .parameters import names_for, parameters_of
 from .target import imported_value
@@ -113,23 +113,14 @@ def _draw(specs: Sequence[Spec], rng: np.random.Generator, *, positive: bool) ->
             values = values + 1j * rng.normal(size=shape)
         return np.asarray(values).astype(dtype)[()]
 
-    def visit(spec: Spec) -> Any:
-        match spec:
-            case ScalarSpec():
-                made = numbers(spec.dtype, ())
-                return made.item() if spec.dtype in _PYTHON else made
-            case ArraySpec():
-                array = numbers(spec.dtype, tuple(map(length, spec.dims)))
-                return np.asfortranarray(array) if spec.layout == "F" else array
-            case TupleSpec():
-                return tuple(map(visit, spec.items))
-            case ListSpec():
-                return list(map(visit, spec.items))
-            case DictSpec():
-                return {key: visit(item) for key, item in spec.items}
-        raise TypeError(spec)
+    def leaf(spec: ScalarSpec | ArraySpec) -> Any:
+        if isinstance(spec, ScalarSpec):
+            made = numbers(spec.dtype, ())
+            return made.item() if spec.dtype in _PYTHON else made
+        array = numbers(spec.dtype, tuple(map(length, spec.dims)))
+        return np.asfortranarray(array) if spec.layout == "F" else array
 
-    return tuple(map(visit, specs))
+    return tuple(built(spec, leaf) for spec in specs)
 
 
 def _is_finite(function: Callable[..., Any], args: tuple[Any, ...]) -> bool:

@@ -18,7 +18,17 @@ from gradsmith.transpiler.frontend.trace import leaves_of
 from gradsmith.transpiler.frontend.values import Leaf
 from gradsmith.transpiler.ir.dims import symbol
 from gradsmith.transpiler.ir.types import Type
-from gradsmith.transpiler.signature import ArraySpec, DictSpec, ListSpec, ScalarSpec, Spec, TupleSpec, parse_signature
+from gradsmith.transpiler.signature import (
+    ArraySpec,
+    DictSpec,
+    ListSpec,
+    ScalarSpec,
+    Spec,
+    TupleSpec,
+    arrays_in,
+    built,
+    parse_signature,
+)
 
 from .transform import Chain
 
@@ -120,7 +130,7 @@ def arguments_for(specs: Sequence[Spec], names: Sequence[str], low: int) -> tupl
 
     Dims without a name get one, other than the arguments' own names.
     """
-    taken = {*names, *_named(specs)}
+    taken = {*names, *(d for spec in specs for array in arrays_in(spec) for d in array.dims)}
     fresh = (name for name in _size_names() if name not in taken)
 
     def dim(given: int | str | None) -> Any:
@@ -129,32 +139,12 @@ def arguments_for(specs: Sequence[Spec], names: Sequence[str], low: int) -> tupl
         name = next(fresh) if given is None else f"{given}_size" if given in names else given
         return symbol(name, low)
 
-    def visit(spec: Spec) -> Any:
-        match spec:
-            case ScalarSpec():
-                return Leaf(Type(spec.dtype), spec.dtype in _PYTHON)
-            case ArraySpec():
-                return Leaf(Type(spec.dtype, tuple(map(dim, spec.dims))))
-            case TupleSpec():
-                return tuple(map(visit, spec.items))
-            case ListSpec():
-                return list(map(visit, spec.items))
-            case DictSpec():
-                return {key: visit(item) for key, item in spec.items}
-        raise TypeError(spec)
+    def leaf(spec: ScalarSpec | ArraySpec) -> Leaf:
+        if isinstance(spec, ArraySpec):
+            return Leaf(Type(spec.dtype, tuple(map(dim, spec.dims))))
+        return Leaf(Type(spec.dtype), spec.dtype in _PYTHON)
 
-    return tuple(map(visit, specs))
-
-
-def _named(specs: Sequence[Spec]) -> Iterator[str]:
-    for spec in specs:
-        match spec:
-            case ArraySpec():
-                yield from (d for d in spec.dims if isinstance(d, str))
-            case TupleSpec() | ListSpec():
-                yield from _named(spec.items)
-            case DictSpec():
-                yield from _named([item for _, item in spec.items])
+    return tuple(built(spec, leaf) for spec in specs)
 
 
 def _size_names() -> Iterator[str]:

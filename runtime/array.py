@@ -78,18 +78,23 @@ class Array(np.ndarray):  # type: ignore[type-arg]
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
 
 
-def _number_or_in_place(name: str) -> Callable[[Array, Any], Any]:
-    in_place = getattr(np.ndarray, name)
+def _number_or_in_place(name: str, base: type) -> Callable[[Any, Any], Any]:
+    in_place = getattr(base, name)
 
-    def update(self: Array, other: Any) -> Any:
+    def update(self: Any, other: Any) -> Any:
         return NotImplemented if self.ndim == 0 else in_place(self, other)
 
     update.__name__ = name
     return update
 
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor"):
-    setattr(Array, f"__i{_name}__", _number_or_in_place(f"__i{_name}__"))
+def bind_numbers_anew(cls: type, base: type) -> None:
+    """`x += y` of the class changes arrays in place, as its base does, but gives a new one where x is of rank 0."""
+    for op in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor"):
+        setattr(cls, f"__i{op}__", _number_or_in_place(f"__i{op}__", base))
+
+
+bind_numbers_anew(Array, np.ndarray)
 
 
 def _giving_arrays(name: str) -> Callable[..., Any]:

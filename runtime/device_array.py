@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array, as_array, converted
+from .array import Array, as_array, bind_numbers_anew, converted
 from .device import Device
 from .transpiler.frontend.updates import At
 
@@ -308,18 +308,7 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         raise TypeError(f"unhashable type: {type(self).__name__!r}")
 
 
-def _number_or_in_place(name: str) -> Callable[[DeviceArray, Any], Any]:
-    in_place = getattr(np.lib.mixins.NDArrayOperatorsMixin, name)
-
-    def update(self: DeviceArray, other: Any) -> Any:
-        return NotImplemented if self.ndim == 0 else in_place(self, other)
-
-    update.__name__ = name
-    return update
-
-
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor"):
-    setattr(DeviceArray, f"__i{_name}__", _number_or_in_place(f"__i{_name}__"))
+bind_numbers_anew(DeviceArray, np.lib.mixins.NDArrayOperatorsMixin)
 
 
 def _local(x: Any) -> Any:

@@ -11,7 +11,7 @@ Nothing is ever evaluated. What `print` gives for a spec is read back as the sam
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gradsmith.transpiler.errors import Location, SourceText, TranspileError, did_you_mean, error
 
@@ -120,6 +120,44 @@ i8, i16, i32, i64 = (ScalarSpec(f"int{bits}") for bits in (8, 16, 32, 64))
 u8, u16, u32, u64 = (ScalarSpec(f"uint{bits}") for bits in (8, 16, 32, 64))
 f16, f32, f64 = (ScalarSpec(f"float{bits}") for bits in (16, 32, 64))
 c64, c128 = ScalarSpec("complex64"), ScalarSpec("complex128")
+
+
+def built(spec: Spec, leaf: Callable[[ScalarSpec | ArraySpec], _Item]) -> Any:
+    """Tuples, lists and dicts as the spec says, with what `leaf` makes of each number and array in them."""
+    match spec:
+        case ScalarSpec() | ArraySpec():
+            return leaf(spec)
+        case TupleSpec():
+            return tuple(built(item, leaf) for item in spec.items)
+        case ListSpec():
+            return [built(item, leaf) for item in spec.items]
+        case DictSpec():
+            return {key: built(item, leaf) for key, item in spec.items}
+    raise TypeError(spec)
+
+
+def arrays_in(spec: Spec) -> Iterator[ArraySpec]:
+    match spec:
+        case ArraySpec():
+            yield spec
+        case TupleSpec() | ListSpec():
+            for item in spec.items:
+                yield from arrays_in(item)
+        case DictSpec():
+            for _, item in spec.items:
+                yield from arrays_in(item)
+
+
+def with_dims(spec: Spec, dim: Callable[[Dim], Dim]) -> Spec:
+    """The spec with other lengths in the places of its own, of arrays in C's order."""
+    match spec:
+        case ArraySpec():
+            return ArraySpec(spec.dtype, tuple(map(dim, spec.dims)))
+        case TupleSpec() | ListSpec():
+            return type(spec)(tuple(with_dims(item, dim) for item in spec.items))
+        case DictSpec():
+            return DictSpec(tuple((key, with_dims(item, dim)) for key, item in spec.items))
+    return spec
 
 
 def parse_signature(text: str, *, file: str = "<signature>") -> tuple[Spec, ...]:

@@ -166,24 +166,13 @@ def goldens() -> Iterator[Drawn]:
 
 def _with_numbers(specs: Sequence[Any]) -> tuple[Any, ...]:
     """The types of a signature with a number for each named size."""
-    from gradsmith.transpiler.signature import ArraySpec, DictSpec, ListSpec, TupleSpec
+    from gradsmith.transpiler.signature import with_dims
     sizes: dict[Any, int] = {}
 
-    def visit(spec: Any) -> Any:
-        match spec:
-            case ArraySpec():
-                return ArraySpec(spec.dtype, tuple(
-                    d if isinstance(d, int) else sizes.setdefault(d, SIZES[len(sizes) % len(SIZES)])
-                    for d in spec.dims))
-            case TupleSpec():
-                return TupleSpec(tuple(map(visit, spec.items)))
-            case ListSpec():
-                return ListSpec(tuple(map(visit, spec.items)))
-            case DictSpec():
-                return DictSpec(tuple((k, visit(s)) for k, s in spec.items))
-        return spec
+    def number(dim: Any) -> int:
+        return dim if isinstance(dim, int) else sizes.setdefault(dim, SIZES[len(sizes) % len(SIZES)])
 
-    return tuple(map(visit, specs))
+    return tuple(with_dims(spec, number) for spec in specs)
 
 
 def models() -> Iterator[Drawn]:

@@ -10,7 +10,9 @@ from gradsmith.transpiler.signature import (
     ListSpec,
     ScalarSpec,
     TupleSpec,
+    arrays_in,
     bool_,
+    built,
     c64,
     f32,
     f64,
@@ -19,6 +21,7 @@ from gradsmith.transpiler.signature import (
     parse_signature,
     parse_spec,
     u8,
+    with_dims,
 )
 
 DTYPES = ["bool", "int8", "int64", "uint8", "uint64", "float32", "float64", "complex64", "complex128"]
@@ -173,3 +176,20 @@ def test_any_text_is_read_or_refused_with_a_place(text):
         assert fault.code in ("E501", "E502")
         assert fault.location is not None
         str(fault)
+
+
+NESTED = parse_spec("{w: [f64[n,3], i64], b: (f32[:], (f64[n;A],))}")
+
+
+def test_what_is_built_is_like_the_spec():
+    assert {"w": ["f64[n,3]", "i64"], "b": ("f32[:]", ("f64[n;A]",))} == built(NESTED, str)
+
+
+def test_arrays_in_a_spec_in_order():
+    assert ["f64[n,3]", "f32[:]", "f64[n;A]"] == list(map(str, arrays_in(NESTED)))
+    assert [] == list(arrays_in(f64))
+
+
+def test_other_dims_in_a_spec():
+    changed = with_dims(NESTED, lambda d: d if isinstance(d, int) else 7)
+    assert parse_spec("{w: [f64[7,3], i64], b: (f32[7], (f64[7],))}") == changed
