@@ -231,10 +231,10 @@ _code("E310", "The truth value of an array is ambiguous", ValueError, """
 `if` and `while` need one boolean. Use `np.any(...)` or `np.all(...)`, or select elementwise with `np.where`.
 """)
 _code("E311", "A shape that depends on values", TypeError, """
-How many elements the result has is known only from the values in the array: `x[mask]` that is returned, sorted or
-indexed. Elementwise functions and reductions of `x[mask]`, such as
-`np.sum(np.log(x[mask]))`, are supported, and so is writing through a mask, `x[mask] = 0.0` or `x[1:, mask] *= 2.0`. For
-the rest use `np.where(mask, x, 0)`, which has a known shape.
+How many elements a result has is known only from values, where that cannot be handled: an index that is a single bool
+known at run time, a size that differs from one example of a batch to the next, or one that is decided in a branch and
+used behind it. What a mask selects, `x[mask]`, may be sorted, indexed and returned; for the rest use
+`np.where(mask, x, 0)`, which has a known shape.
 """)
 _code("E312", "Not iterable", TypeError, """
 A scalar, or an array without dimensions, has no length and no elements to go over.

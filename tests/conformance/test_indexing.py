@@ -7,6 +7,7 @@ import pytest
 from conformance.evaluating import array, assert_conforms, spelled_call
 from conformance.slopes import gradient, numerical_gradient
 
+import gradsmith
 from gradsmith.transpiler import ops
 from gradsmith.transpiler.errors import RuleError
 from gradsmith.transpiler.ir.build import build_func, int_const
@@ -125,9 +126,20 @@ def test_select(dtype):
     check(np.select, [x], [y])
 
 
-def test_results_sized_by_values_are_refused():
-    with pytest.raises(RuleError, match="depends on values"):
-        spelled_call(np.compress, [True, False], np.ones(2))
+def selected_by_values(x, m, row):
+    return (np.nonzero(x > 1), np.nonzero(x), x.nonzero(), np.flatnonzero(x > 1), np.argwhere(x > 1), np.where(m),
+            np.extract(x > 1, x), np.compress(row, x, axis=0), np.compress(row, x), x.compress(row, axis=0),
+            np.compress(row, x, axis=1), np.nonzero(x > 100), x[m], x[row], x[:, m[0]], x[m[:, 0], 1], x[row][:, m[0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_results_sized_by_values(dtype):
+    args = array((3, 4), dtype), array((3, 4), "float64") > 0, np.array([True, False, True])
+    want, found = selected_by_values(*args), gradsmith.jit(selected_by_values)(*args)
+    for expected, actual in zip(want, found, strict=True):
+        for e, a in zip(*((x if isinstance(x, tuple) else (x,)) for x in (expected, actual)), strict=True):
+            assert e.dtype == a.dtype
+            np.testing.assert_array_equal(a, e)
 
 
 def test_repeated_places():

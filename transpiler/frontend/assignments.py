@@ -14,8 +14,9 @@ from .environment import Frame
 from .expressions import evaluate, load_name, static_key
 from .indexing import get_item, masked_key
 from .iteration import iterate
+from .masked import written_selection
 from .operators import BINARY, Operator, binary
-from .values import ArrayRef, Instance, OuterDict, OuterList, to_python
+from .values import ArrayRef, Instance, Masked, OuterDict, OuterList, to_python
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -120,6 +121,8 @@ def set_item(it: Interpreter, container: Any, key: Any, value: Any) -> None:
         if found is not None:
             it.call(found, (key, value), {})
             return
+    if isinstance(container, Masked):
+        raise written_selection()
     if isinstance(container, list) and not isinstance(key, slice):
         key = it.static_int(key, "an index of a list")
     elif isinstance(container, dict):
@@ -180,6 +183,8 @@ def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame
         from .writes import update
         update(it, op, old, operand)
         return old
+    if isinstance(old, Masked):
+        raise written_selection()
     it.outside.check_number(old)
     if isinstance(old, (list, dict, set)) and hasattr(old, f"__i{op.name}__"):
         return _container_in_place(it, op, old, operand)

@@ -156,7 +156,8 @@ def _masked_attribute(it: Interpreter, value: Masked, name: str) -> Any:
             return value.rest + 1
         case "shape":
             return masked.shape(it, value)
-    return ArrayMethod(name, value)
+    return ArrayMethod(name, value) if callable(getattr(np.ndarray, name, None)) else get_attribute(
+        it, masked.elements(value), name)
 
 
 def _number_attribute(it: Interpreter, value: Any, name: str) -> Any:

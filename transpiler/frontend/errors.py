@@ -48,15 +48,3 @@ def run_time_control(what: str, loc: Location | None, help: str) -> TranspileErr
     """Control flow on a value that only the running function has."""
     return error("E110", f"{what} depends on a value known only at run time", loc, kind=NotImplementedError,
                  label="known only at run time", help=help)
-
-
-def selections_of_other_ranks(loc: Location | None) -> TranspileError:
-    """NumPy lines up the number of selected elements with another axis, which fits in some runs only."""
-    return error("E311", "elements selected by a mask meet selected parts of another number of axes", loc,
-                 label="how many there are is known only at run time",
-                 help="give both the same number of axes before the mask selects: x[:, None][mask]")
-
-
-def shape_depends_on_values(loc: Location | None) -> TranspileError:
-    return error("E311", "how many elements this has is known only at run time", loc, label="selected by a mask",
-                 help="use np.sum(x, where=mask) or np.where(mask, x, 0)")

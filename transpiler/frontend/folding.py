@@ -19,6 +19,7 @@ from ..ops.spelling import Weak, as_value, cast
 from .environment import MISSING
 from .grown import elements_of, is_grown, slot_of
 from .iteration import iterate
+from .masked import shown
 from .operators import BY_FUNCTION, binary, combined, is_numpy
 from .python_functions import TABLE, means
 from .values import ArrayRef, is_static, to_python, type_of
@@ -41,6 +42,7 @@ def _asked(it: Interpreter, values: Any, all_of: bool) -> Any:
     from .comprehensions import Generator, asked
     if isinstance(values, Generator) and values.is_fresh:
         return asked(it, values, all_of)
+    values = shown(values)
     if isinstance(values, ArrayRef) and values.rank == 1 and not isinstance(values.shape[0], int):
         return it.call(bool, (it.call_numpy(np.all if all_of else np.any, (values,), {}),), {})
     return combined(it, iterate(it, values), all_of=all_of)
@@ -55,6 +57,7 @@ def python_sum(it: Interpreter, values: Any, start: Any = 0) -> Any:
             return total if isinstance(start, int) and start == 0 else binary(it, BY_FUNCTION[operator.add], start,
                                                                               total)
         values = materialised(it, values)
+    values = shown(values)
     if is_grown(values):
         slot = slot_of(values)
         total = python_sum(it, elements_of(it, values), start)
@@ -80,7 +83,7 @@ def _extreme(name: str) -> Callable[..., Any]:
     def extreme(it: Interpreter, *values: Any, key: Any = None, default: Any = MISSING) -> Any:
         from .comprehensions import materialised
         if len(values) == 1:
-            values = (materialised(it, values[0]),)
+            values = (shown(materialised(it, values[0])),)
         if len(values) == 1 and is_grown(values[0]):
             return _extreme_of_list(it, reduction, name, values[0], key, default)
         if len(values) == 1 and isinstance(values[0], ArrayRef) and not is_static(values[0]) and key is None:

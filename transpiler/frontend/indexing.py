@@ -14,11 +14,13 @@ import numpy as np
 from .. import ops
 from ..ir.dims import DimExpr, is_dim
 from ..ir.index import At, Item, New, Span
-from ..ir.nodes import Value
+from ..ir.nodes import Const, Value, Var
 from ..ops.base import RuleError
+from ..ops.numpy_selecting import mask_indices
 from ..ops.spelling import Weak, as_value, broadcast_together, python_type
 from .iteration import DimRange, Iterator, iterate
 from .layout import of_index
+from .masked import elements
 from .slices import span_of
 from .values import ArrayRef, Instance, Masked, View, from_numpy, is_object, is_scalar, is_static, to_python, type_of
 from .wrapping import array_places, scalar_place
@@ -58,8 +60,7 @@ def get_item(it: Interpreter, value: Any, key: Any) -> Any:
     if isinstance(value, (list, tuple, str, bytes, range)):
         return _sequence_item(it, value, key)
     if isinstance(value, Masked):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values(value.loc)
+        return get_item(it, elements(value), key)
     if not is_static(key):
         raise RuleError(f"indexing {type(value).__name__} with run-time values is not supported", code="E202",
                         kind=NotImplementedError, help=_CONCATENATORS.get(id(value)))
@@ -266,7 +267,7 @@ def parse_index(it: Interpreter, shape: tuple[Any, ...], key: Any) -> Index:
     """NumPy's reading of an index.  IndexError with NumPy's words where it is none."""
     parts = list(key) if isinstance(key, tuple) else [key]
     parts = [_normal_part(it, part) for part in parts]
-    taken = sum(part.ndim if _is_mask(part) else part is not None and part is not Ellipsis for part in parts)
+    taken = sum(len(part.shape) if _is_mask(part) else part is not None and part is not Ellipsis for part in parts)
     if sum(part is Ellipsis for part in parts) > 1:
         raise RuleError("an index can only have a single ellipsis ('...')", kind=IndexError, code="E306")
     if taken > len(shape):
@@ -301,15 +302,13 @@ def _normal_part(it: Interpreter, part: Any) -> Any:
         if part.dtype.kind not in "iub":
             raise RuleError("arrays used as indices must be of integer (or boolean) type", kind=IndexError, code="E306")
         return part
-    if isinstance(part, ArrayRef):
-        if part.dtype == "bool":
-            it.demand(part)
-            from .errors import shape_depends_on_values
-            raise shape_depends_on_values(it.here)
-        if part.type.kind not in "iu":
+    if isinstance(part, Masked):
+        part = elements(part)
+    if isinstance(part, ArrayRef) and not (part.dtype == "bool" and not part.rank):
+        if part.type.kind not in "iub":
             raise RuleError("arrays used as indices must be of integer (or boolean) type", kind=IndexError, code="E306")
         return part
-    if type_of(part) is bool or (is_scalar(part) and part.dtype == "bool"):
+    if type_of(part) is bool or (isinstance(part, (ArrayRef, Var, Const)) and part.dtype == "bool"):
         it.demand(part)
         raise RuleError("a bool known only at run time as an index gives a shape that depends on it", code="E311",
                         kind=TypeError)
@@ -327,7 +326,14 @@ def _array_of(it: Interpreter, items: Any) -> Any:
 
 
 def _is_mask(part: Any) -> bool:
-    return isinstance(part, np.ndarray) and part.dtype == np.bool_
+    return isinstance(part, (np.ndarray, ArrayRef)) and part.dtype == "bool"
+
+
+def _indices_of(mask: Any) -> tuple[Any, ...]:
+    """The index arrays that a mask stands for."""
+    if isinstance(mask, ArrayRef):
+        return tuple(map(ArrayRef, mask_indices(mask.read())))
+    return mask.nonzero() if mask.ndim else (np.zeros(int(mask), dtype=np.int64),)
 
 
 def _is_array(part: Any) -> bool:
@@ -365,8 +371,8 @@ def _assemble(it: Interpreter, shape: tuple[Any, ...], parts: list[Any]) -> Inde
             axis += 1
         elif _is_mask(part):
             _check_mask(it, shape, part.shape, axis)
-            found = part.nonzero() if part.ndim else (np.zeros(int(part), dtype=np.int64),)
-            if part.ndim == 0:            # x[True]: a new axis of length 1 or 0
+            found = _indices_of(part)
+            if not len(part.shape):            # x[True]: a new axis of length 1 or 0
                 items.append(New())
                 arrays[kept] = found[0]
                 kept += 1

@@ -106,8 +106,8 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
     if isinstance(value, DimRange):
         return _between(value) or list(range(*(_bound(it, b) for b in (value.start, value.stop, value.step))))
     if isinstance(value, Masked):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values(value.loc)
+        from .masked import elements
+        return _rows(it, elements(value))
     if isinstance(value, Sequence) and value.is_fresh:
         found = [value.item(k) for k in range(known_length(it, value.length))]
         value.position = ENDED

@@ -1,8 +1,8 @@
 """`x[mask]` with a mask that is known only at run time.
 
-How many elements it has is not known, so it has no place in the IR: it stays the whole array beside its mask.
-Elementwise functions of such selections compute on whole arrays (what the mask hides is computed and never looked
-at), reductions take the mask as `where`, and what would need the elements side by side is refused.
+How many elements it has is not known, so it stays the whole array beside its mask as long as it can.  Elementwise
+functions of such selections compute on whole arrays (what the mask hides is computed and never looked at), and
+reductions take the mask as `where`.  What needs the elements side by side gets them from `elements`.
 
     np.mean((p[m] - y[m]) ** 2)     is     np.mean((p - y) ** 2, where=m)
 """
@@ -10,7 +10,7 @@ at), reductions take the mask as `where`, and what would need the elements side 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +19,15 @@ from .. import ops
 from ..ir import dims
 from ..ir.build import Builder, check, current, size_value
 from ..ir.nodes import Const, Let, Value, Var
+from ..ops.base import RuleError
 from ..ops.families import broadcast_to
+from ..ops.numpy_selecting import selected
 from ..ops.reduction import identity_of
 from ..ops.spelling import Weak, as_value, cast
-from .errors import selections_of_other_ranks, shape_depends_on_values
 from .values import ArrayRef, Masked
 
 if TYPE_CHECKING:
+    from .environment import Frame
     from .interpreter import Interpreter
 
 # Reductions that take the mask as `where`.
@@ -38,7 +40,7 @@ _EXTREMA: dict[Any, str] = {np.max: "max", np.amax: "max", np.ndarray.max: "max"
 # Functions of each element alone that are not ufuncs.
 _ELEMENTWISE: frozenset[Any] = frozenset({
     np.where, np.clip, np.ndarray.clip, np.round, np.around, np.ndarray.round, np.nan_to_num, np.real, np.imag,
-    np.ndarray.astype, np.astype, np.copy, np.ndarray.copy, np.isclose, np.sinc, np.fix, np.asarray, np.array,
+    np.ndarray.astype, np.astype, np.isclose, np.sinc, np.fix, np.asarray,
 })
 _PRODUCTS: frozenset[Any] = frozenset({np.dot, np.ndarray.dot, np.inner, np.vdot, np.matmul})
 Rule = Callable[["Interpreter", Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -47,10 +49,47 @@ Rule = Callable[["Interpreter", Any, tuple[Any, ...], dict[str, Any]], Any]
 def call_masked(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A NumPy function with selections among its arguments."""
     rule = _rule(key)
-    masks = [x for x in (*args, *kwargs.values()) if isinstance(x, Masked)]
-    if rule is None or not masks:
-        raise shape_depends_on_values(masks[0].loc if masks else it.here)
-    return rule(it, key, args, kwargs)
+    if rule is not None:
+        try:
+            return rule(it, key, args, kwargs)
+        except SideBySide:
+            pass
+    from .numpy_calls import call_spelling
+    return call_spelling(it, key, tuple(shown(x) for x in args), {k: shown(x) for k, x in kwargs.items()})
+
+
+class SideBySide(Exception):
+    """The elements of a selection are needed as an array of their own."""
+
+
+def elements(masked: Masked) -> ArrayRef:
+    """The selected elements (k, ...), as many as there turn out to be."""
+    if masked.own is None or not current().sees(masked.own[0]):
+        return ArrayRef(selected(masked.array, masked.mask))
+    return ArrayRef(masked.own[1])
+
+
+def written_selection() -> RuleError:
+    """Other names for the selection would not see the change."""
+    return RuleError("writing into what a mask known at run time has selected is not supported", code="E124",
+                     kind=NotImplementedError, help="make it an array of its own before: `np.array(x[mask])`")
+
+
+def lay_out(frame: Frame, names: Iterable[str]) -> None:
+    """Before a loop that reads variables: selections that they hold, once for all trips."""
+    for name in names:
+        value = frame.variables.get(name)
+        if isinstance(value, Masked):
+            value.own = current(), selected(value.array, value.mask)
+
+
+def shown(x: Any) -> Any:
+    """An argument with selections as arrays of their own."""
+    if isinstance(x, Masked):
+        return elements(x)
+    if type(x) in (list, tuple):
+        return type(x)(shown(v) for v in x)
+    return x
 
 
 def _rule(key: Any) -> Rule | None:
@@ -79,20 +118,20 @@ def _elementwise(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[
     first = masks[0]
     rest = max(m.rest for m in masks)
     if not all(same_value(m.mask, first.mask) for m in masks) or "where" in kwargs or "out" in kwargs:
-        raise shape_depends_on_values(masks[-1].loc)
+        raise SideBySide
 
     def whole(x: Any) -> Any:
         if isinstance(x, Masked):
             if x.rest != rest:
-                raise selections_of_other_ranks(it.here)
+                raise SideBySide
             return ArrayRef(x.array)
         if isinstance(x, (ArrayRef, list, tuple)) and _rank(x) > rest:
-            raise shape_depends_on_values(first.loc)
+            raise SideBySide
         return x
 
     inputs, options = tuple(map(whole, args)), {k: whole(v) for k, v in kwargs.items()}
     if key is np.power and all(_is_integer(x) for x in inputs):     # hidden exponents could be negative: an error
-        raise shape_depends_on_values(first.loc)
+        raise SideBySide
     result = call_spelling(it, key, inputs, options)
     value = result.read() if isinstance(result, ArrayRef) else as_value(result)
     return Masked(value, first.mask, first.loc)
@@ -118,13 +157,13 @@ def _reduce(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str, 
     from .numpy_calls import call_spelling
     masked, options = args[0], dict(kwargs)
     if not isinstance(masked, Masked) or len(args) > 2 or "where" in options or "out" in options:
-        raise shape_depends_on_values(next(x for x in (*args, *kwargs.values()) if isinstance(x, Masked)).loc)
+        raise SideBySide
     axis = args[1] if len(args) == 2 else options.pop("axis", None)
     axes, masked_axes = _axes(masked, axis), tuple(range(masked.mask.rank))
     if axis is not None:
         options["axis"] = tuple(a - 1 + masked.mask.rank for a in axes if a) + (masked_axes if 0 in axes else ())
         if options.get("keepdims") and masked.mask.rank != 1:
-            raise shape_depends_on_values(masked.loc)
+            raise SideBySide
     if 0 not in axes:
         reduced = call_spelling(it, key, (ArrayRef(masked.array),), options)
         return Masked(reduced.read(), masked.mask, masked.loc)
@@ -143,7 +182,7 @@ def _axes(masked: Masked, axis: Any) -> tuple[int, ...]:
         return tuple(range(rank))
     axes = axis if isinstance(axis, tuple) else (axis,)
     if not all(isinstance(a, int) and -rank <= a < rank for a in axes):
-        raise shape_depends_on_values(masked.loc)
+        raise SideBySide
     return tuple(a % rank for a in axes)
 
 
@@ -153,7 +192,7 @@ def _composed(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str
     masked = args[0]
     weights = kwargs.get("weights") if key is np.average else None
     if not isinstance(masked, Masked) or len(args) > 1 or set(kwargs) - {"weights"}:
-        raise shape_depends_on_values(next(x for x in (*args, *kwargs.values()) if isinstance(x, Masked)).loc)
+        raise SideBySide
     if key is np.ptp:
         return call_spelling(it, np.subtract, (_reduce(it, np.max, args, {}), _reduce(it, np.min, args, {})), {})
     if key is np.count_nonzero:
@@ -171,7 +210,7 @@ def _product(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str,
     """The scalar product of two selections of numbers."""
     masks = [x for x in args if isinstance(x, Masked)]
     if len(masks) != 2 or kwargs or any(m.rest or m.array.type.kind in "bc" for m in masks):
-        raise shape_depends_on_values(masks[0].loc)
+        raise SideBySide
     return _reduce(it, np.sum, (_elementwise(it, np.multiply, args, {}),), {})
 
 
@@ -180,7 +219,7 @@ def _neutral(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str,
     from .numpy_calls import call_spelling
     masked = args[0]
     if len(args) > 1 or kwargs or not isinstance(masked, Masked) or masked.array.type.kind != "f":
-        raise shape_depends_on_values(it.here)
+        raise SideBySide
     shown = ops.select(masked.whole_mask(), masked.array, -np.inf)
     return call_spelling(it, key, (ArrayRef(shown),), {})
 

@@ -20,7 +20,7 @@ from . import layout, views
 from .grown import holds_grown, without_grown
 from .grown_methods import join_rows
 from .guards import Unify
-from .masked import call_masked
+from .masked import call_masked, shown
 from .values import KNOWN_SIZE, ArrayRef, Masked, from_numpy, is_static, to_python
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict
         if joined is not None:
             return joined
         args = without_grown(it, args)
+    if any(type(x) in (list, tuple) and any(isinstance(v, Masked) for v in x) for x in args):
+        args = tuple(map(shown, args))
     if any(isinstance(x, Masked) for x in (*args, *kwargs.values())):
         return call_masked(it, key, args, kwargs)
     from .in_place import with_out

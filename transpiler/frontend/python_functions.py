@@ -18,6 +18,7 @@ from ..ops.spelling import Weak, as_value, cast, python_type
 from .attributes import get_attribute, has_attribute
 from .grown import is_grown
 from .iteration import DimRange, Iterator, is_decidable, iterate, length
+from .masked import elements
 from .operators import BY_FUNCTION, binary, is_numpy, truth
 from .values import (
     ArrayRef,
@@ -182,6 +183,7 @@ def _set(it: Interpreter, values: Any = ()) -> Any:
 
 @means(sorted)
 def python_sorted(it: Interpreter, values: Any, *, key: Any = None, reverse: Any = False) -> Any:
+    values = elements(values) if isinstance(values, Masked) else values
     if key is None and (is_grown(values) or (isinstance(values, ArrayRef) and values.rank == 1
                                              and not is_static(values))):
         from .grown_methods import sorted_list
@@ -248,7 +250,9 @@ def _round(it: Interpreter, x: Any, digits: Any = None) -> Any:
 
 def single_number(it: Interpreter, x: Any, kind: type) -> Value:
     """The one number that x is."""
-    if isinstance(x, Masked) or not (is_numpy(x) or python_type(x) is not None):
+    if isinstance(x, Masked):
+        x = elements(x)
+    if not (is_numpy(x) or python_type(x) is not None):
         raise RuleError(f"{kind.__name__}() argument must be a string or a real number, not {type_of(x).__name__!r}",
                         kind=TypeError, code="E208")
     if isinstance(x, ArrayRef):

@@ -24,7 +24,9 @@ from .expressions import evaluate, evaluate_test, make_closure
 from .growth import grow_lists, look_at_for, look_at_while, one_trip
 from .guards import Access
 from .iteration import ENDED, UNKNOWN, Checkpointed, Iterator, lazily
+from .liveness import loads
 from .loops import after_trip, rolled_or_unrolled, run_loop
+from .masked import lay_out
 from .state import capture, restore
 from .trips import can_unroll, trips_of
 
@@ -105,6 +107,8 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
         look_at_for(it, node, frame, values, trips)
         return None
 
+    lay_out(frame, loads(node))
+
     def rolled() -> Outcome:
         if isinstance(values, Iterator):
             values.position = UNKNOWN
@@ -154,6 +158,7 @@ def _while(it: Interpreter, node: gast.While, frame: Frame) -> Outcome:
     if it.watch is not None:
         look_at_while(it, node, frame, test)
         return None
+    lay_out(frame, loads(node))
     before, names = capture(it, frame), it.names.taken.copy()
     with building():
         first = test()

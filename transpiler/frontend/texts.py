@@ -22,6 +22,7 @@ from ..ir.types import BOOL
 from ..ops.base import RuleError
 from ..ops.spelling import Weak
 from .errors import raised
+from .masked import elements
 from .values import ArrayRef, Masked, OpaqueNumber, OpaqueText, is_static, to_python
 
 if TYPE_CHECKING:
@@ -197,9 +198,7 @@ def _without_arrays(template: str, values: tuple[Any, ...]) -> tuple[str, tuple[
 def print_values(it: Interpreter, *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None,
                  flush: Any = False) -> None:
     """`print(...)`, when the function runs."""
-    if any(isinstance(x, Masked) for x in values):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values(it.here)
+    values = tuple(elements(x) if isinstance(x, Masked) else x for x in values)
     if file is not None:
         raise RuleError("printing to a file is not supported", code="E126", kind=NotImplementedError)
     if it.ahead or it.watch is not None:

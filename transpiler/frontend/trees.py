@@ -16,6 +16,7 @@ from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, python_type
+from .masked import elements
 from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList
 
 
@@ -91,8 +92,7 @@ def _flatten(value: Any, leaves: list[Any]) -> Structure:
         raise RuleError("text made of run-time values cannot be returned", code="E111", kind=NotImplementedError,
                         help="return the values, and format them outside")
     if isinstance(value, Masked):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values(value.loc)
+        return _flatten(elements(value), leaves)
     if isinstance(value, Instance):
         from .grown import is_grown
         if is_grown(value):

@@ -18,8 +18,9 @@ from ..ops.base import RuleError
 from ..ops.spelling import as_value, cast
 from .grown import element_at, is_counted, is_grown
 from .iteration import MOST_ELEMENTS, DimRange, Sequence
+from .masked import elements
 from .operators import BY_FUNCTION, binary
-from .values import ArrayRef, is_static
+from .values import ArrayRef, Masked, is_static
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -49,6 +50,8 @@ def trips_of(it: Interpreter, values: Any) -> Trips | None:
         return _counted(it, values.start, values.stop, values.step, lambda i: i, count=len(values))
     if isinstance(values, DimRange):
         return _range(it, values)
+    if isinstance(values, Masked):
+        values = elements(values)
     if isinstance(values, ArrayRef) and values.rank:
         return _elements(it, array_sequence(it, values))
     if is_grown(values):
@@ -134,6 +137,8 @@ def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
     from .iteration import length
     if isinstance(values, Sequence) and values.is_fresh:
         return values
+    if isinstance(values, Masked):
+        values = elements(values)
     if isinstance(values, ArrayRef) and values.rank:
         return array_sequence(it, values)
     if is_grown(values):
@@ -157,7 +162,7 @@ def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
 def _is_lazy(values: Any) -> bool:
     if isinstance(values, ArrayRef):
         return not is_static(values)
-    return isinstance(values, (DimRange, Sequence)) or is_grown(values)
+    return isinstance(values, (DimRange, Masked, Sequence)) or is_grown(values)
 
 
 def lazily_zipped(it: Interpreter, columns: tuple[Any, ...]) -> Sequence | None:

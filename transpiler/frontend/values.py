@@ -357,6 +357,7 @@ class Masked:
     array: Value
     mask: Value
     loc: Location | None = None
+    own: tuple[Builder, Value] | None = None         # the elements side by side, and where that is known
 
     @property
     def rest(self) -> int:

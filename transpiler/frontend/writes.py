@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +19,8 @@ from ..ops.base import RuleError
 from ..ops.families import broadcast_to
 from ..ops.spelling import as_value, cast
 from .decided import check_not_kept
-from .errors import selections_of_other_ranks
 from .indexing import Index, MaskedKey, index_arrays, masked_array, masked_key, parse_index
-from .masked import same_value, select_into
+from .masked import elements, same_value, select_into, shown
 from .operators import Operator, binary
 from .values import ArrayRef, Masked, is_static, to_python
 
@@ -54,10 +54,7 @@ def put_whole(it: Interpreter, ref: ArrayRef, value: Value) -> None:
 def fitted(it: Interpreter, value: Any, dtype: str, shape: tuple[Any, ...]) -> Value:
     """What is assigned, cast and broadcast to the place it goes to."""
     from .numpy_calls import lower
-    if isinstance(value, Masked):
-        from .errors import shape_depends_on_values
-        raise shape_depends_on_values(value.loc)
-    new = as_value(lower(value))
+    new = as_value(lower(elements(value) if isinstance(value, Masked) else value))
     if new.type.kind == "c" and np.dtype(dtype).kind != "c":
         raise RuleError("only real numbers can be written into a real array", kind=TypeError, code="E308",
                         help="take the real part")
@@ -100,21 +97,18 @@ def _write_mask(it: Interpreter, ref: ArrayRef, key: MaskedKey, value: Any) -> N
     mask, whole = key.mask, key.mask.read()
     if mask.rank < ref.rank:
         whole = ops.broadcast(whole, shape=ref.shape, axes=tuple(range(mask.rank)))
-    if isinstance(value, Masked) and same_value(value.mask, mask.read()):
-        if value.rest != ref.rank - mask.rank or key.place:
-            raise selections_of_other_ranks(it.here)
+    if isinstance(value, Masked) and same_value(value.mask, mask.read()) and not key.place and (
+            value.rest == ref.rank - mask.rank):
         put_whole(it, ref, select_into(ref.read(), value, ref.dtype))
         return
-    if not isinstance(value, Masked):
-        from .numpy_calls import lower
-        given = as_value(lower(value))
-        selected = 1 + ref.rank - mask.rank
-        if key.place and given.rank <= selected:            # the selected elements first, as in `ref`
-            given = ops.reshape(given, shape=(*(1,) * (selected - given.rank), *given.shape))
-            order = (key.place, *(k for k in range(selected) if k != key.place))
-            value = given = ops.transpose(given, axes=order)
-        if given.rank == selected and given.shape[0] != 1:
-            value = _in_order(mask.read(), given)
+    from .numpy_calls import lower
+    given = as_value(lower(elements(value) if isinstance(value, Masked) else value))
+    selected = 1 + ref.rank - mask.rank
+    if key.place and given.rank <= selected:            # the selected elements first, as in `ref`
+        given = _first(ArrayRef(given), key.place, selected).read()
+    if given.rank == selected and given.shape[0] != 1:
+        given = _in_order(mask.read(), given)
+    value = given
     new = fitted(it, value, ref.dtype, ref.shape)
     put_whole(it, ref, ops.select(whole, new, ref.read()))
 
@@ -125,7 +119,10 @@ def _in_order(mask: Value, values: Value) -> Value:
     chosen = ops.reshape(mask, shape=(size,))
     numbers = ops.cumsum(ops.convert(chosen, dtype="int64"), axis=0, reverse=False)
     total = ops.sum(ops.convert(chosen, dtype="int64"), axes=(0,))
-    check(ops.equal(total, size_value(count)), "ValueError", f"NumPy boolean array indexing assignment cannot assign "
+    fits = ops.equal(total, size_value(count))
+    if not isinstance(count, int):                              # one value goes to all places
+        fits = ops.logical_or(fits, ops.equal(size_value(count), const(1, I64)))
+    check(fits, "ValueError", f"NumPy boolean array indexing assignment cannot assign "
           f"{count} input values to the output values where the mask is true")
     if count == 0:
         return const(0, Type(values.dtype, (*mask.shape, *values.shape[1:])))
@@ -138,18 +135,28 @@ def _in_order(mask: Value, values: Value) -> Value:
 
 
 def update_masked(it: Interpreter, op: Operator, container: ArrayRef, key: MaskedKey, operand: Any) -> None:
-    """`x[mask] op= number` with a mask known at run time."""
+    """`x[mask] op= operand` with a mask known at run time."""
     ref = masked_array(it, container, key)
     masked = Masked(ref.read(), key.mask.read(), it.here)
     check_writable(it, ref)
-    if isinstance(operand, Masked) and key.place:
-        raise selections_of_other_ranks(it.here)
-    if isinstance(operand, (list, tuple)) or (isinstance(operand, ArrayRef) and operand.rank > masked.rest - key.place):
-        raise error("E311", "updating through a mask that is known only at run time takes a number", it.here,
-                    help="use np.where(mask, a, b)")
+    if key.place and (isinstance(operand, (list, tuple, Masked)) or (
+            isinstance(operand, ArrayRef) and operand.rank > masked.rest - key.place)):
+        operand = _first(operand, key.place, masked.rest + 1)
     new = binary(it, op, masked, operand)
-    assert isinstance(new, Masked)
-    put_whole(it, ref, select_into(ref.read(), new, ref.dtype))
+    if isinstance(new, Masked):
+        put_whole(it, ref, select_into(ref.read(), new, ref.dtype))
+    else:
+        _write_mask(it, ref, replace(key, place=0), new)
+
+
+def _first(operand: Any, place: int, rank: int) -> Any:
+    """What meets a selection whose elements stand at `place`, turned for one whose elements come first."""
+    from .numpy_calls import lower
+    given = as_value(lower(shown(operand)))
+    if given.rank > rank:
+        return ArrayRef(given)
+    given = ops.reshape(given, shape=(*(1,) * (rank - given.rank), *given.shape))
+    return ArrayRef(ops.transpose(given, axes=(place, *(k for k in range(rank) if k != place))))
 
 
 def scattered(it: Interpreter, base: Value, index: Index, value: Any, op: Any) -> Value:

@@ -127,6 +127,7 @@ class Nests:
                     self._write(leaf.target, [self._index(v) for v in leaf.kept], value, False, True)
                 else:
                     self.copier.values[leaf.target] = named(value, leaf.target)  # type: ignore[index, arg-type]
+                    self._follow_size(leaf.target)  # type: ignore[arg-type]
             case Scalar():
                 (value,) = self._code(leaf)
                 assert leaf.target is not None
@@ -189,8 +190,11 @@ class Nests:
             result = stmt.op.expand(*map(self.copier.value, stmt.args), **self._params(stmt))
             for target, value in zip(stmt.targets, result if isinstance(result, tuple) else (result,), strict=True):
                 self.copier.values[target] = named(value, target)
+                self._follow_size(target)
         elif isinstance(stmt, (If, For, While)):
             self.lower_block(stmt, self.copier)
+            for target in stmt.targets:
+                self._follow_size(target)
         else:
             self.copier.statement(stmt)
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ..ir.nodes import Let, Value, Var
-from ..ir.walk import sizes_used
-from .tree import Alloc, Finish, Init, Item, Leaf, Loop, Scalar, Step, Store, Whole, leaves, made_by, read_by
+from ..ir.types import I64
+from .tree import Alloc, Finish, Init, Item, Leaf, Loop, Scalar, Step, Store, Whole, leaves, made_by, read_by, sizes_of
 
 
 @dataclass
@@ -40,6 +40,8 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var], private: bool = Fals
     private: an array that shrinks is allocated inside the loop, so that each iteration has its own, not before it.
     """
     result = Schedule()
+    groups = list(groups)
+    lengths = _lengths(groups)
     for group in groups:
         waiting: list[Leaf] = []
         before: set[Var] = set()           # what must be complete where the group's next item begins
@@ -50,11 +52,18 @@ def schedule(groups: Iterable[list[Item]], whole: set[Var], private: bool = Fals
                 before |= item.read()
                 taken |= item.read()
                 continue
+            if lengths:
+                before |= {lengths[name] for part in (*waiting, item) for name in sizes_of(part) if name in lengths}
             at = _place(result, result.items, item, before, taken)
             result.items[at:at] = waiting
             waiting, before = [], made_by(item)
     _shrink(result, whole, private)
     return result
+
+
+def _lengths(groups: Iterable[list[Item]]) -> dict[str, Var]:
+    """Whole numbers that are computed here, by their names, as which they may be lengths of loops and arrays."""
+    return {v.name: v for group in groups for item in group for v in made_by(item) if v.type == I64}
 
 
 def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var], taken: Set[Var]) -> int:
@@ -68,7 +77,7 @@ def _place(plan: Schedule, items: list[Item], new: Item, before: Set[Var], taken
         return 0
     if isinstance(new, Scalar) or _is_size(new):      # early: a loop that reads it can then join one before it
         at = len(items)
-        sizes: set[str] = sizes_used(new.stmt) if isinstance(new, Whole) and new.stmt is not None else set()
+        sizes = sizes_of(new)
         while at and not _is_barrier(items[at - 1]):
             made = made_by(items[at - 1])
             if not read_by(new).isdisjoint(made) or not sizes.isdisjoint(v.name for v in made):

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..ir.dims import symbols_of
 from ..ir.nodes import Check, Let, Stmt, Value, Var
-from ..ir.walk import all_statements, blocks, operands, reads
+from ..ir.walk import all_statements, blocks, operands, reads, sizes_used
 from .elements import Scalars
 
 
@@ -152,3 +153,18 @@ def read_by(item: Item) -> set[Var]:
     return found
 
 
+def sizes_of(item: Item) -> set[str]:
+    """Named sizes that loops go up to, and those in the types and parameters of statements."""
+    if isinstance(item, Loop):
+        return set(symbols_of(item.size)).union(*map(sizes_of, item.children))
+    found = {name for d in (item.target.type.shape if item.target is not None else ()) for name in symbols_of(d)}
+    stmts = [*(item.code.stmts if item.code is not None else ())]
+    if isinstance(item, Whole) and item.stmt is not None:
+        stmts.append(item.stmt)
+    elif isinstance(item, (Init, Step, Finish)) and item.let is not None:
+        stmts.append(item.let)
+    for stmt in stmts:
+        found |= sizes_used(stmt)
+        for block in blocks(stmt):
+            found.update(size for size in reads(block) if isinstance(size, str))
+    return found

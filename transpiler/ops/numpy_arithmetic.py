@@ -235,10 +235,10 @@ spell_ufunc(np.right_shift, c.right_shift, operator.rshift)
 
 
 @spelled(np.where)
-def numpy_where(condition: Any, x: Any = None, y: Any = None) -> Value:
+def numpy_where(condition: Any, x: Any = None, y: Any = None) -> Value | tuple[Value, ...]:
     if x is None and y is None:
-        raise RuleError("np.where with one argument gives a result whose shape depends on values",
-                        kind=TypeError, code="E311", help="use np.where(condition, x, y)")
+        from .numpy_selecting import nonzero
+        return nonzero(condition)
     if x is None or y is None:
         raise RuleError("either both or neither of x and y should be given", kind=ValueError, code="E208")
     return ops.select(truth(as_value(condition)), *promote(x, y))

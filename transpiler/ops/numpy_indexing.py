@@ -6,7 +6,6 @@ of range raises IndexError when the function runs, or at once where it is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -175,15 +174,3 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Value:
     for condition, choice in zip(reversed(conditions), reversed(choices)):
         found = ops.select(broadcast_to(condition, shape), broadcast_to(choice, shape), found)
     return found
-
-
-def _sized_by_values(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **options: Any) -> Any:
-        raise RuleError(f"the shape of np.{name}'s result depends on values", kind=NotImplementedError, code="E311",
-                        help="keep all elements and use np.where(condition, x, 0), or a reduction with where=")
-
-    return refuse
-
-
-for _function in (np.compress, np.extract):
-    spelled(_function)(_sized_by_values(_function.__name__))

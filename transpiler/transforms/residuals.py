@@ -211,7 +211,10 @@ class _Choice:
         self._requires(maker, [*at, *self.chains.ends(source)])
 
     def _make_by_operation(self, let: Let, maker: Any) -> bool:
-        if not let.op.is_pure or (let.op.lowering in (Lowering.KERNEL, Lowering.EXPAND, Lowering.SCATTER) and let.args):
+        if not let.op.is_pure:
+            return False
+        if let.op.lowering in (Lowering.KERNEL, Lowering.EXPAND, Lowering.SCATTER) and let.args and not any(
+                map(self._has_inner_size, let.targets)):
             return False
         scope = self.scopes.of[let.targets[0]]
         home = next((s for s in scope.around() if s.is_loop), None)
@@ -340,7 +343,7 @@ class _Choice:
         loops = scope.loops()
         if any(loop.segment for loop in loops):
             return FORBIDDEN * TYPICAL
-        if any(not self._is_root(s) for d in var.type.shape for s in symbols_of(d)):
+        if self._has_inner_size(var):
             return FORBIDDEN * TYPICAL
         if any(not self._is_even(loop, loops) for loop in loops):
             return FORBIDDEN
@@ -350,6 +353,10 @@ class _Choice:
         """Whether the value's size is found inside of the loop, so that a tape has no room for all of them."""
         sizes = [self.names[s] for d in var.type.shape for s in symbols_of(d) if s in self.names]
         return any(home in self.scopes.of[size].around() for size in sizes)
+
+    def _has_inner_size(self, var: Var) -> bool:
+        """Whether the value's size is not that of all iterations, so that it cannot be saved."""
+        return any(not self._is_root(s) for d in var.type.shape for s in symbols_of(d))
 
     def _is_root(self, size: str) -> bool:
         var = self.names.get(size)
