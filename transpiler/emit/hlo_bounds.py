@@ -3,9 +3,8 @@
     t, y, broke, trips = while ...:  t < 5 ...        trips is at most 5
     y_tape: f64[trips] = empty()                      y_tape: f64[5] = empty()
 
-What lies beyond `trips` is never read: such an array may only be made, carried, and read and written element by
-element along that axis, as the tapes of a derivative are.  Sizes that are the same in every run become that number,
-and loops in whose iterations other arrays have sizes of their own are unrolled (`hlo_unroll`).
+What lies beyond `trips` decides nothing (`hlo_room`).  Sizes that are the same in every run become that number, and
+loops in whose iterations arrays have sizes of their own that are used as a whole are unrolled (`hlo_unroll`).
 """
 
 from __future__ import annotations
@@ -14,26 +13,32 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from .. import ops
-from ..errors import RuleError, TranspileError
 from ..ir.bounds import Bounds
-from ..ir.build import Names, building, current, int_const
+from ..ir.build import Names, building, const, current, int_const
 from ..ir.dims import symbols_of
 from ..ir.index import At, New, Span
-from ..ir.nodes import Block, Check, Func, Let, Stmt, Value, Var, While
+from ..ir.nodes import Block, Check, Const, For, Func, Let, Stmt, Var, While
+from ..ir.simulated import simulated_target
 from ..ir.types import I64
 from ..ir.walk import Copier, all_statements, blocks, bound_inside, sizes_used, used_names, with_blocks
 from ..ops.base import Lowering
 from .hlo_blocks import TOO_MANY
+from .hlo_room import Room, no_result
 from .hlo_unroll import unroll_sized
 
 
 def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
     """The func in which sizes that follow from ints of the running function are numbers, where they are bounded.
 
-    max_trips: how often a `while` loop runs at most, where nothing else tells; it is checked (with the
-    message `TOO_MANY`).  Other sizes stay as they are.  RuleError: an array with room for more is used as a whole.
+    max_trips: how often a `while` loop runs at most, where nothing else tells; it is checked (with the message
+    `TOO_MANY`).  Other sizes stay as they are.  RuleError: an operation has no form for arrays with room for more than
+    they have (`hlo_room`), or such an array is a result.
     """
+    if _sizes(func):
+        func = _copied(func, _Computing())
     while True:
         names = _sizes(func)
         if not names:
@@ -44,15 +49,59 @@ def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
         if exact:
             func = _substituted(func, exact)
             continue
-        most = {v.name: max(0, n) for v in named if (n := bounds.high(v)) is not None}
-        unrolled = unroll_sized(func, _whole_sizes(func, names))
+        most = _parts(func, names) | {v.name: max(0, n) for v in named if (n := bounds.high(v)) is not None}
+        unrolled = unroll_sized(func, {n for n in _whole_sizes(func, names) if _follows_from_trips(n, named, bounds)})
         if unrolled is not func:
             func = unrolled
             continue
         if not most:
             return func
-        _require_elementwise(func, most)
-        return _substituted(_checking(func, bounds.assumed, max_trips), most)
+        long = next((r for r in func.results if any(_named(d, most) for d in r.type.shape)), None)
+        if long is not None:
+            raise no_result(long)
+        ints = {v.name: v for v in named}
+        return _copied(_checking(func, bounds.assumed, max_trips), Room(most, ints))
+
+
+def _parts(func: Func, names: Set[str]) -> dict[str, int]:
+    """Sizes of parts of arrays: at most what the axis has."""
+    most: dict[str, int] = {}
+    for stmt in all_statements(func.body):
+        if not isinstance(stmt, Let) or stmt.op.access is None:
+            continue
+        axes = [item for item in stmt.params["index"] if not isinstance(item, New)]
+        for item, dim in zip(axes, stmt.args[0].type.shape, strict=True):
+            name = str(item.size) if isinstance(item, Span) else ""
+            if isinstance(item, Span) and name in names and isinstance(dim, int):
+                most[name] = min(most.get(name, dim), -(-dim // abs(item.step)))
+    return most
+
+
+class _Computing(Copier):
+    """Computes ints that follow from constants alone, in loops too."""
+
+    def statement(self, stmt: Stmt) -> None:
+        super().statement(stmt)
+        if isinstance(stmt, Let):
+            self._fold(stmt)
+        elif isinstance(stmt, For):
+            for k, target in enumerate(stmt.targets):
+                number = None if target.type != I64 else simulated_target(stmt, k)
+                if number is not None:
+                    self._know(target, number)
+
+    def _fold(self, let: Let) -> None:
+        args = [self.value(a) for a in let.args]
+        if len(let.targets) == 1 and not let.target.type.shape and let.op.is_pure and args and all(
+                isinstance(a, Const) and not a.type.shape for a in args):
+            numbers = [a.type.numpy.type(a.value) for a in args]                # type: ignore[union-attr]
+            with np.errstate(all="ignore"):
+                self._know(let.target, let.op.reference(*numbers, **let.params).item())
+
+    def _know(self, target: Var, number: Any) -> None:
+        self.values[target] = const(number, target.type)
+        if target.type == I64:
+            self.sizes[target.name] = number
 
 
 def _ints(func: Func) -> list[Var]:
@@ -67,8 +116,11 @@ def _sizes(func: Func) -> set[str]:
 
 
 def _substituted(func: Func, sizes: Mapping[str, int]) -> Func:
+    return _copied(func, Copier(sizes=sizes))
+
+
+def _copied(func: Func, copier: Copier) -> Func:
     with building(Names([p.name for p in func.params])) as b:
-        copier = Copier(sizes=sizes)
         for stmt in func.body.stmts:
             copier.statement(stmt)
         results = tuple(copier.value(r) for r in func.results)
@@ -103,20 +155,6 @@ def _counted(loop: While, most: int) -> list[Stmt]:
     return [counted, *after.stmts, Check(fits, "RuntimeError", f"{TOO_MANY}{most}", loop.loc)]
 
 
-def _require_elementwise(func: Func, sizes: Mapping[str, int]) -> None:
-    """RuleError where an array of such a size is used as a whole."""
-    for result in func.results:
-        if _uses(result, sizes):
-            raise _whole(result, sizes, None)
-    for stmt in all_statements(func.body):
-        if not isinstance(stmt, Let):
-            continue
-        arrays = [v for v in (*stmt.args, *stmt.targets) if _uses(v, sizes)]
-        in_params = sizes_used(stmt) & set(sizes)
-        if (arrays or in_params) and not _is_harmless(stmt, sizes):
-            raise _whole((arrays or list(stmt.targets))[0], sizes, stmt)
-
-
 def _whole_sizes(func: Func, names: Set[str]) -> set[str]:
     """The sizes of arrays that are used as a whole."""
     found = {n for r in func.results for d in r.type.shape for n in symbols_of(d)}
@@ -128,6 +166,11 @@ def _whole_sizes(func: Func, names: Set[str]) -> set[str]:
     return found & names
 
 
+def _follows_from_trips(name: str, named: Sequence[Var], bounds: Bounds) -> bool:
+    """Whether the size is a number in every trip of the loops around, once these are written out."""
+    return any(v.name == name and symbols_of(bounds.ints.dim(v)).keys() <= bounds.ints.loop.keys() for v in named)
+
+
 def _is_harmless(let: Let, sizes: Mapping[str, int]) -> bool:
     op = let.op
     if op.is_unset or op.lowering is Lowering.ELEMENTWISE:
@@ -136,7 +179,7 @@ def _is_harmless(let: Let, sizes: Mapping[str, int]) -> bool:
         return False
     shape = let.args[0].type.shape
     axes = [item for item in let.params["index"] if not isinstance(item, New)]
-    return all(isinstance(item, At) or not _named(dim, sizes) or _is_full(item, dim)
+    return all(isinstance(item, At) or not (_named(dim, sizes) or _named(item.size, sizes)) or _is_full(item, dim)
                for item, dim in zip(axes, shape, strict=True))
 
 
@@ -144,18 +187,5 @@ def _is_full(item: Any, dim: Any) -> bool:
     return isinstance(item, Span) and item.start == 0 and item.step == 1 and item.size == dim
 
 
-def _named(dim: Any, sizes: Mapping[str, int]) -> bool:
+def _named(dim: Any, sizes: Mapping[str, Any]) -> bool:
     return bool(symbols_of(dim).keys() & sizes.keys())
-
-
-def _uses(value: Value, sizes: Mapping[str, int]) -> bool:
-    return any(_named(d, sizes) for d in value.type.shape)
-
-
-def _whole(value: Value, sizes: Mapping[str, int], stmt: Let | None) -> RuleError | TranspileError:
-    name = value.name if isinstance(value, Var) else "an array"
-    what = (f"{name}: {value.type}, whose size follows from a run-time value, is used as a whole"
-            if _uses(value, sizes) else "a size that follows from a run-time value is computed with")
-    problem = RuleError(f"StableHLO needs every size as a number, and {what}", code="E207", kind=NotImplementedError,
-                        help="give the array room for all that there can be, and count what is in it")
-    return problem if stmt is None or stmt.loc is None else problem.at(stmt.loc)

@@ -171,18 +171,47 @@ class Bounds:
         return None if last is None else last + (-1 if up else 1)
 
     def _counted(self, stmt: Stmt, k: int, most: bool, depth: int) -> int | None:
-        """A carry to which each trip adds the same, or that is the greatest or smallest int so far."""
+        """A carry to which each trip adds one of some numbers, or that is the greatest or smallest int so far."""
         assert isinstance(stmt, (For, While))
-        change = self._change(stmt, k)
         first = self._of(self.ints.dim(stmt.inits[k]), most, depth)
-        if change is None and first is not None:
-            return self._extreme(stmt, k, first, most, depth)
-        if change is None or first is None:
+        if first is None:
             return None
-        if change == 0 or most != (change > 0):
-            return first
-        trips = self._trips(stmt, depth)
+        changes = self._changes(stmt, k, depth)
+        if changes is None:
+            return self._extreme(stmt, k, first, most, depth)
+        change = max(0, changes[1]) if most else min(0, changes[0])
+        trips = self._trips(stmt, depth) if change else 0
         return None if trips is None else first + change * trips
+
+    def _changes(self, stmt: For | While, k: int, depth: int) -> tuple[int, int] | None:
+        """The least and the most that a trip adds to a carry."""
+        return self._ahead(self.ints.dim(stmt.body.results[k]), {stmt.carries[k].name: (0, 0)}, depth)
+
+    def _ahead(self, dim: Any, known: dict[str, tuple[int, int] | None], depth: int) -> tuple[int, int] | None:
+        """How far an int is from a carry, at least and at most.  known: of names, first of the carry's own."""
+        symbol = next((m[0] for m, _ in dim.terms if m and isinstance(m[0], Symbol)), None) if isinstance(
+            dim, DimExpr) else None
+        rest = None if symbol is None else dim - DimExpr((((symbol,), 1),))
+        if symbol is None or not isinstance(rest, int) or not depth:
+            return None
+        if symbol.name not in known:
+            known[symbol.name] = self._owner_ahead(symbol.name, known, depth - 1)
+        found = known[symbol.name]
+        return None if found is None else (found[0] + rest, found[1] + rest)
+
+    def _owner_ahead(self, name: str, known: dict[str, tuple[int, int] | None], depth: int) -> tuple[int, int] | None:
+        stmt, k = self._owner.get(name, (None, 0))
+        if isinstance(stmt, If):
+            sides = [self._ahead(self.ints.dim(b.results[k]), known, depth) for b in (stmt.then, stmt.orelse)]
+            lows, highs = [s[0] for s in sides if s is not None], [s[1] for s in sides if s is not None]
+            return (min(lows), max(highs)) if len(lows) == 2 else None
+        if not isinstance(stmt, (For, While)):
+            return None
+        first, changes = self._ahead(self.ints.dim(stmt.inits[k]), known, depth), self._changes(stmt, k, depth)
+        trips = self._trips(stmt, depth) if first is not None and changes is not None else None
+        if first is None or changes is None or trips is None:
+            return None
+        return first[0] + trips * min(0, changes[0]), first[1] + trips * max(0, changes[1])
 
     def _extreme(self, stmt: For | While, k: int, first: int, most: bool, depth: int) -> int | None:
         """The bound of a carry that is always one of some ints, such as the greatest so far: of all of these."""

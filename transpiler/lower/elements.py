@@ -6,7 +6,7 @@ of any other array is a `load`, and every load is recorded: the scheduler fuses 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,11 +29,15 @@ class Scalars:
 
 
 class Elements:
-    """Builds `Scalars` for elements of values; `virtual` maps each virtual value to its defining Let."""
+    """Builds `Scalars` for elements of values; `virtual` maps each virtual value to its defining Let.
 
-    def __init__(self, virtual: Mapping[Var, Let]) -> None:
+    sizes: names of sizes that dimensions use, which nothing new may take: what is copied takes the sizes named after
+    its ints along.
+    """
+
+    def __init__(self, virtual: Mapping[Var, Let], sizes: Iterable[str]) -> None:
         self.virtual = virtual
-        self.names = Names()
+        self.names = Names(tuple(sizes))
         self.loads: list[Let] = []
         self.computed: list[Let] = []
         self._known: dict[Any, tuple[Value, Builder]] = {}

@@ -20,6 +20,7 @@ from typing import Any
 from ..ir.build import int_const, size_value
 from ..ir.nodes import Const, Let, Stmt, Value, Var
 from ..ir.types import I64
+from ..ir.walk import sizes_used
 from ..ops.base import Lowering, Op
 from .elements import Elements
 from .plan import Plan
@@ -31,12 +32,15 @@ class Roots:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.elements = Elements(plan.virtual)
+        self.sizes = {size for let in plan.virtual.values() for size in sizes_used(let)}
+        self.elements = Elements(plan.virtual, self.sizes)
 
     def items(self, stmt: Stmt) -> list[Item]:
         """The statement's own loops and leaves, in order; none for a virtual value."""
         if not isinstance(stmt, Let):
             return [Whole(None, stmt.loc, stmt=stmt)]
+        self.sizes |= sizes_used(stmt)
+        self.elements.names.taken |= self.sizes
         if len(stmt.targets) == 1 and stmt.target in self.plan.virtual:
             return []
         if stmt.targets and stmt.targets[0] in self.plan.views:
@@ -52,7 +56,7 @@ class Roots:
                 return [Whole(None, stmt.loc, stmt=stmt)]
 
     def _scalar(self, let: Let) -> list[Item]:
-        own = Elements({**self.plan.virtual, let.target: let})
+        own = Elements({**self.plan.virtual, let.target: let}, self.sizes)
         code = own.scalars(lambda: [own.element(let.target, ())], let.loc)
         return [Scalar(let.target, let.loc, code)]
 
@@ -65,7 +69,7 @@ class Roots:
             goes = let.op.destination([a.type for a in let.args], **let.params)
             if goes is not None:
                 return self._spread(let, goes)
-        own = Elements({**self.plan.virtual, target: let})
+        own = Elements({**self.plan.virtual, target: let}, self.sizes)
         index = loop_vars(target.type.rank)
         code = own.scalars(lambda: [own.element(target, index), *index], let.loc)
         return [Alloc(target, let.loc), nest(index, target.type.shape, [Store(target, let.loc, code)])]

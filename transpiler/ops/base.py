@@ -256,6 +256,15 @@ class Op(ABC):
         vmap then keeps the op out of loops over the batch."""
         return False
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], **params: Any) -> Any:
+        """For StableHLO, where arrays have room for more elements than they have (`emit.hlo_room`): the arguments with
+        which the op, its sizes being those of the room, is right for the elements that there are; or the result; None
+        where there is no such form.
+
+        args: with room; what lies beyond their lengths is anything.  types, params: those of the running function.
+        """
+        return args if self.lowering is Lowering.ELEMENTWISE or self.is_unset else None
+
     def harmless(self, x: Type) -> Value:
         """An argument 0 of that type for which an operation that `raises` does not."""
         raise NotImplementedError(self.name)

@@ -38,6 +38,9 @@ class Iota(Creation):
                 shape: tuple[Any, ...], axis: int, dtype: str, **params: Any) -> Value:
         return index[axis] if dtype == "int64" else ops.convert(index[axis], dtype=dtype)
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], **params: Any) -> Any:
+        return args
+
     def stablehlo(self, h: Any, *, shape: tuple[int, ...], axis: int, dtype: str) -> Any:
         return h.iota(Type(dtype, shape), axis)
 
@@ -105,6 +108,9 @@ class Size(Creation):
 
     def kernel(self, types: Sequence[Type], params: dict[str, Any]) -> str:
         return str(params["dim"])
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *, dim: Any, **params: Any) -> Any:
+        return room.length(dim)
 
     def stablehlo(self, h: Any, *, dim: int) -> Any:
         return h.constant(dim, I64)

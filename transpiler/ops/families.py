@@ -189,6 +189,14 @@ class Reduction(Op):
              axes: tuple[int, ...], **params: Any) -> Any:
         return registry.OPERATIONS["union"].along(marks[0], axes)
 
+    def idle(self, x: Type, **params: Any) -> Value:
+        """An element that changes nothing."""
+        return self.init(x, **params)[0]
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                axes: tuple[int, ...], **params: Any) -> Any:
+        return [room.filled(args[0], types[0], axes, self.idle(types[0], axes=axes, **params))]
+
     def batch(self, args: Sequence[Value], batched: Sequence[bool], *, axes: tuple[int, ...],  # type: ignore[override]
               **params: Any) -> Any:
         return self(args[0], axes=tuple(a + 1 for a in axes), **params)

@@ -108,6 +108,9 @@ class Gather(Linear):
     def copies_along(self, types: Sequence[Type], *, axes: Axes, **params: Any) -> tuple[int, ...]:
         return tuple(range(types[1].rank))
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], **params: Any) -> Any:
+        return args
+
     def stablehlo(self, h: Any, x: Any, *indices: Any, axes: Axes) -> Any:
         return h.gather(x, list(indices), axes)
 
@@ -212,6 +215,11 @@ class ScatterAdd(ArrayWrite):
         indices = args[2:]
         return [ct if wanted[0] else None, ops.gather(ct, *indices, axes=axes) if wanted[1] else None,
                 *[None] * len(indices)]
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], **params: Any) -> Any:
+        """Nothing is added where there are no positions."""
+        v = room.filled(args[1], types[1], range(types[1].rank), const(0, types[1].scalar))
+        return [args[0], v, *args[2:]]
 
 
 @register

@@ -144,6 +144,38 @@ def inverse(order: Sequence[int]) -> tuple[int, ...]:
     return tuple(list(order).index(k) for k in range(len(order)))
 
 
+def widened(room: Any, x: Value, scalars: Sequence[Value], index: Index) -> tuple[Value, list[Value], Index, Index]:
+    """`Op.in_room` for an index: x with as many zeros around as keep its longest spans inside, the scalars and the
+    index for that, and the index of x in it."""
+    low, high, inside = [0] * x.rank, [0] * x.rank, []
+    items: list[Any] = []
+    places: list[Value] = []
+    rest, axis = iter(scalars), 0
+    for item in index:
+        if isinstance(item, New):
+            items.append(item)
+            continue
+        place = next(rest) if isinstance(item, At) or item.start is None else item.start
+        if isinstance(item, Span) and any(map(room.is_roomy, item.dims())):
+            size = room.most_of(item.size)
+            first = place.value if isinstance(place, Const) else place
+            if isinstance(first, int) and 0 <= first + max(size - 1, 0) * item.step < max(x.shape[axis], 1):
+                item = Span(first, size, item.step)
+            else:
+                reach = max(size - 1, 0) * abs(item.step) + 1
+                low[axis], high[axis] = (0, reach) if item.step > 0 else (reach, 0)
+                place = (place if item.start is None else room.length(place)) + low[axis]
+                item = Span(None, size, item.step)
+        items.append(item)
+        if isinstance(item, At) or item.start is None:
+            places.append(place)
+        inside.append(Span(low[axis], x.shape[axis]))
+        axis += 1
+    if any(low) or any(high):
+        x = ops.pad(x, low=tuple(low), high=tuple(high), interior=(0,) * x.rank)
+    return x, places, tuple(items), tuple(inside)
+
+
 @register
 class Load(Linear):
     """The elements of x at a basic index.  Its cotangent is added into that of x in place."""
@@ -238,6 +270,10 @@ class Load(Linear):
         if backwards:
             x = h.reverse(x, backwards)
         return h.reshape(x, index_shape(index))
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *, index: Index, **params: Any) -> Any:
+        x, scalars, wider, _ = widened(room, args[0], args[1:], index)
+        return ops.load(x, *scalars, index=wider)
 
     def samples(self) -> list[Sample]:
         return [sample(a, *map(np.int64, s), index=i) for a, s, i in _index_samples()]
@@ -350,6 +386,17 @@ class Write(Op):
 
     def place(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, **params: Any) -> tuple[Value, ...]:
         return positions(params["index"], [at(k, ()) for k in range(2, len(types))], index)
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *, index: Index, **params: Any) -> Any:
+        """What is beyond the length adds nothing, or is what was there."""
+        x, scalars, wider, inside = widened(room, args[0], args[2:], index)
+        v = room.fitted(args[1], index_shape(wider))
+        if self.adds:
+            v = room.filled(v, types[1], range(v.rank), const(0, v.type.scalar))
+        elif any(map(room.is_roomy, types[1].shape)):
+            v = room.filled(v, types[1], range(v.rank), ops.load(x, *scalars, index=wider))
+        written = self(x, v, *scalars, index=wider)
+        return ops.load(written, index=inside)
 
     def stablehlo(self, h: Any, x: Any, v: Any, *scalars: Any, index: Index) -> Any:
         items = axis_items(index, scalars)

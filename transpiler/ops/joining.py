@@ -112,6 +112,18 @@ class Concatenate(Joining):
         return None, [(k, tuple(starts[k] if a == axis else 0 for a in range(rank)), (1,) * rank, tuple(range(rank)))
                       for k in range(len(types))]
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                axis: int, **params: Any) -> Any:
+        """Each written behind the one before, over what is there beyond its length."""
+        kind = self.infer(*types, axis=axis)
+        out: Value = const(0, kind.with_shape(tuple(map(room.most_of, kind.shape))))
+        start: Any = 0
+        for value, t in zip(args, types, strict=True):
+            index = tuple(Span(None if k == axis else 0, d) for k, d in enumerate(value.shape))
+            out = ops.store(out, value, room.length(start), index=index)
+            start = start + t.shape[axis]
+        return out
+
     def stablehlo(self, h: Any, *xs: Any, axis: int) -> Any:
         return h.concatenate(list(xs), axis)
 
@@ -154,6 +166,9 @@ class Stack(Joining):
     def pieces(self, types: Sequence[Type], **params: Any) -> Any:
         rank = types[0].rank
         return None, [(k, (k, *(0,) * rank), (1,) * (rank + 1), tuple(range(1, rank + 1))) for k in range(len(types))]
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], **params: Any) -> Any:
+        return args
 
     def stablehlo(self, h: Any, *xs: Any) -> Any:
         return h.concatenate([h.reshape(x, (1, *x.type.shape)) for x in xs], 0)

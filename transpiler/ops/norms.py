@@ -59,6 +59,9 @@ class Norm(Reduction):
              **params: Any) -> tuple[Value, ...]:
         return (ops.accumulate(accumulators[0], _power(element, order)),)
 
+    def idle(self, x: Type, *, order: float, **params: Any) -> Value:  # type: ignore[override]
+        return const(0 if order > 0 else np.inf, x.scalar)
+
     def finish(self, accumulators: Sequence[Value], *, order: float, **params: Any) -> Value:
         total = accumulators[0]
         return ops.sqrt(total) if order == 2 else ops.power(total, const(1 / order, total.type))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
+from ..ir.build import const
 from ..ir.dims import bounds, product, same_size, shown_shape
 from ..ir.index import Span
 from ..ir.nodes import Value
@@ -218,6 +219,16 @@ class DotGeneral(Op):
             return "gemv({1}, {0}, {out})" if cb == 1 else "gemv({1}.T, {0}, {out})"
         right = "{1}" if cb == 0 else "{1}.T"
         return f"gemm({left}, {right}, {{out}})"
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                contract: Pairs, batch: Pairs, **params: Any) -> Any:
+        """Zeros beyond the lengths that are summed over, in the first; numbers there in the second."""
+        found = [room.filled(v, t, axes, const(0, t.scalar)) for v, t, axes in zip(args, types, contract)]
+        shapes = [list(v.shape) for v in found]
+        for pairs in (contract, batch):
+            for k, j in zip(*pairs):
+                shapes[0][k] = shapes[1][j] = max(shapes[0][k], shapes[1][j])
+        return [room.fitted(v, shape) for v, shape in zip(found, shapes)]
 
     def stablehlo(self, h: Any, a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> Any:
         return h.dot_general(a, b, contract, batch)

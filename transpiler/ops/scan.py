@@ -45,6 +45,17 @@ class Scan(Op):
              axis: int, reverse: bool, **params: Any) -> Any:
         return ops.union.running(ops.union.of(marks), axis, reverse)
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                axis: int, reverse: bool, **params: Any) -> Any:
+        """Backwards, it begins with what changes nothing."""
+        if not reverse:
+            return args
+        return [room.filled(v, t, (axis,), i) for v, t, i in zip(args, types, self.idle(*types), strict=True)]
+
+    def idle(self, *args: Type) -> Sequence[Value]:
+        """Elements of the arguments behind which it begins anew."""
+        raise NotImplementedError(self.name)
+
     def first(self, *elements: Value) -> Value:
         """The result's first element."""
         return elements[0]
@@ -178,6 +189,9 @@ class CumSum(Linear, Scan):
     def stablehlo(self, h: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         return _doubled(h, [x], [0], lambda a, b: [h.op("add", a[0], b[0])], axis, reverse)[0]
 
+    def idle(self, *args: Type) -> Sequence[Value]:
+        return (const(0, args[0].scalar),)
+
     def samples(self) -> list[Sample]:
         return [*_along_each_way(grid(5)), *_along_each_way(grid(2, 3)), *_along_each_way(grid(2, 1, 3)),
                 *_along_each_way(grid(0)), *_along_each_way(grid(3, 0)), sample(grid(2, 3, 4), axis=1, reverse=False),
@@ -223,6 +237,9 @@ class LinearRecurrence(Scan):
     def following(self, previous: Value, *elements: Value) -> Value:
         return elements[0] * previous + elements[1]
 
+    def idle(self, *args: Type) -> Sequence[Value]:
+        return const(1, args[0].scalar), const(0, args[1].scalar)
+
     def stablehlo(self, h: Any, a: Any, b: Any, *, axis: int, reverse: bool) -> Any:
         def combine(first: Sequence[Any], then: Sequence[Any]) -> Sequence[Any]:
             return [h.op("multiply", first[0], then[0]),
@@ -263,6 +280,9 @@ class CumProd(Scan):
 
     def stablehlo(self, h: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         return _doubled(h, [x], [1], lambda a, b: [h.op("multiply", a[0], b[0])], axis, reverse)[0]
+
+    def idle(self, *args: Type) -> Sequence[Value]:
+        return (const(1, args[0].scalar),)
 
     def samples(self) -> list[Sample]:
         return [*_along_each_way(grid(4)), *_along_each_way(grid(2, 3)), *_along_each_way(grid(2, 1, 2)),
@@ -312,6 +332,9 @@ class CumulativeExtremum(Scan):
         if previous.dtype == "bool":
             return (ops.logical_or if self.of == "max" else ops.logical_and)(previous, elements[0])
         return (ops.maximum if self.of == "max" else ops.minimum)(previous, elements[0])
+
+    def idle(self, *args: Type) -> Sequence[Value]:
+        return (identity_of(self.of, args[0]),)
 
     def stablehlo(self, h: Any, x: Any, *, axis: int, reverse: bool) -> Any:
         name = {"max": "maximum", "min": "minimum"}[self.of]

@@ -135,6 +135,11 @@ class Broadcast(Reindexing):
                    **params: Any) -> tuple[int, ...] | None:
         return axes if all(d == shape[a] for d, a in zip(types[0].shape, axes)) else None
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                shape: tuple[Any, ...], axes: tuple[int, ...], **params: Any) -> Any:
+        kept = [room.most_of(shape[a]) if d != 1 else 1 for d, a in zip(types[0].shape, axes)]
+        return [room.fitted(args[0], kept)]
+
     def stablehlo(self, h: Any, x: Any, *, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
         return h.broadcast(x, shape, axes)
 
@@ -246,6 +251,16 @@ class Reshape(Reindexing):
         """A copy where the argument is not C-contiguous."""
         return f"reshaped({{0}}, ({''.join(f'{d}, ' for d in params['shape']).rstrip()}))"
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                shape: tuple[Any, ...], **params: Any) -> Any:
+        """What is beyond the length stays behind all else where the first axis that is not 1 is the only long one."""
+        for sources, targets in axis_groups(types[0].shape, shape):
+            long = [k for k in sources if room.is_roomy(types[0].shape[k])]
+            wide = [k for k in targets if room.is_roomy(shape[k])]
+            if (long or wide) and (long != sources[:1] or wide != targets[:1]):
+                return None
+        return args
+
     def stablehlo(self, h: Any, x: Any, *, shape: tuple[int, ...]) -> Any:
         return h.reshape(x, shape)
 
@@ -298,6 +313,9 @@ class Transpose(Reindexing):
     def lies_along(self, types: Sequence[Type], *, axes: tuple[int, ...], **params: Any) -> tuple[int, ...]:
         return tuple(axes.index(k) for k in range(len(axes)))
 
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], **params: Any) -> Any:
+        return args
+
     def stablehlo(self, h: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return h.transpose(x, axes)
 
@@ -333,6 +351,11 @@ class Reverse(Reindexing):
     def element(self, at: Reader, index: Sequence[Value], types: Sequence[Type], /, *, axes: tuple[int, ...],
                 **params: Any) -> Value:
         return at(0, [size_value(types[0].shape[k] - 1) - i if k in axes else i for k, i in enumerate(index)])
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                axes: tuple[int, ...], **params: Any) -> Any:
+        index = tuple(Span(d - 1, d, -1) if k in axes else Span(0, d) for k, d in enumerate(types[0].shape))
+        return ops.load.in_room(room, args, types, index=index)
 
     def stablehlo(self, h: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return h.reverse(x, axes)
@@ -419,6 +442,16 @@ class Pad(Reindexing):
         if not all(_certainly_at_most(-d, 0) for d in (*low, *high)):
             return None
         return 0, [(0, low, tuple(b + 1 for b in interior), tuple(range(len(low))))]
+
+    def in_room(self, room: Any, args: Sequence[Value], types: Sequence[Type], *,  # type: ignore[override]
+                low: tuple[Any, ...], high: tuple[Any, ...], interior: tuple[int, ...], **params: Any) -> Any:
+        """Zeros are behind the elements already."""
+        if any(map(room.is_roomy, low)):
+            return None
+        (x,), axes = types, [k for k, d in enumerate(types[0].shape) if room.is_roomy(d)]
+        if any(interior[k] for k in axes):
+            return None
+        return [room.filled(args[0], x, axes, const(0, x.scalar))]
 
     def stablehlo(self, h: Any, x: Any, *, low: tuple[int, ...], high: tuple[int, ...],
                   interior: tuple[int, ...]) -> Any:

@@ -18,7 +18,7 @@ for `raise_loops`).  A loop that does not fit is left as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -39,19 +39,21 @@ class _Unfit(Exception):
 
 def mask_lanes(func: Func) -> Func:
     """Every loop over lanes of the func, inner ones first; `func` itself where there is none.  Sizes are numbers."""
+    sizes = {name for s in all_statements(func.body) for name in sizes_used(s)}
     with building(Names(used_names(func))):
-        body = _visited(func.body)
+        body = _visited(func.body, sizes)
     return with_body(func, body)
 
 
-def _visited(block: Block) -> Block:
+def _visited(block: Block, sizes: Set[str]) -> Block:
     changed = False
     replaced: dict[Var, Value] = {}
     with building() as b:
         for old in block.stmts:
             stmt = substituted(old, replaced)
-            stmt = with_blocks(stmt, [_visited(inner) for inner in blocks(stmt)])
-            found = _whole(stmt) if isinstance(stmt, For) and _is_over_lanes(stmt) else None
+            stmt = with_blocks(stmt, [_visited(inner, sizes) for inner in blocks(stmt)])
+            fits = isinstance(stmt, For) and _is_over_lanes(stmt) and sizes.isdisjoint(t.name for t in stmt.targets)
+            found = _whole(stmt) if fits and isinstance(stmt, For) else None
             if found is None:
                 b.stmts.append(stmt)
             else:

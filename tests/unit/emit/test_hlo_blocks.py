@@ -144,13 +144,19 @@ def test_arrays_of_run_time_sizes_are_refused_with_the_line():
     def head(x, n):
         total = 0.0
         while total < 10:
-            total = total + np.sum(x[:n])
+            total = total + np.linalg.det(x[:n, :n])
             n = n + 1
         return total
 
-    with pytest.raises(TranspileError, match="size follows from a run-time value, is used as a whole") as refused:
-        gradsmith.stablehlo(head)("f64[8]", gradsmith.i64)
-    assert "np.sum(x[:n])" in str(refused.value)
+    with pytest.raises(TranspileError, match="run-time value, is used as a whole by det") as refused:
+        gradsmith.stablehlo(head)("f64[8, 8]", gradsmith.i64)
+    assert "np.linalg.det(x[:n, :n])" in str(refused.value)
+
+    def few(x):
+        return x[:np.argmax(x)]
+
+    with pytest.raises(TranspileError, match="the result .* follows from a run-time value"):
+        gradsmith.stablehlo(few)("f64[8]")
 
 
 # ---------------------------------------------------------------------------------------------------------------
