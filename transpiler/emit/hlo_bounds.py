@@ -33,7 +33,7 @@ from .hlo_unroll import unroll_sized
 def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
     """The func in which sizes that follow from ints of the running function are numbers, where they are bounded.
 
-    max_trips: how often a `while` loop runs at most, where nothing else tells; it is checked (with the message
+    max_trips: how often a loop runs at most, where nothing else tells; it is checked (with the message
     `TOO_MANY`).  Other sizes stay as they are.  RuleError: an operation has no form for arrays with room for more than
     they have (`hlo_room`), or such an array is a result.
     """
@@ -54,13 +54,15 @@ def with_known_sizes(func: Func, max_trips: int | None = None) -> Func:
         if unrolled is not func:
             func = unrolled
             continue
+        guessed = [v for v in named if v.name not in most] if max_trips is not None else []
+        most |= {v.name: max_trips for v in guessed if max_trips is not None}
         if not most:
             return func
         long = next((r for r in func.results if any(_named(d, most) for d in r.type.shape)), None)
         if long is not None:
             raise no_result(long)
         ints = {v.name: v for v in named}
-        return _copied(_checking(func, bounds.assumed, max_trips), Room(most, ints))
+        return _copied(_checking(func, bounds.assumed, guessed, max_trips), Room(most, ints))
 
 
 def _parts(func: Func, names: Set[str]) -> dict[str, int]:
@@ -127,20 +129,37 @@ def _copied(func: Func, copier: Copier) -> Func:
     return replace(func, body=Block(tuple(b.stmts), results))
 
 
-def _checking(func: Func, loops: Sequence[While], most: int | None) -> Func:
-    """A check after each of the loops that it did not run more often than was said: a counter is added to it."""
-    if not loops or most is None:
+def _checking(func: Func, loops: Sequence[For | While], sizes: Sequence[Var], most: int | None) -> Func:
+    """A check of each of the loops that it does not run more often than was said, and of sizes that they are no
+    larger; to a `while` loop a counter is added for that."""
+    if not (loops or sizes) or most is None:
         return func
 
     def visit(block: Block) -> Block:
         stmts: list[Stmt] = []
-        for stmt in block.stmts:
+        for k, stmt in enumerate(block.stmts):
+            place = next((s.loc for s in block.stmts[k:] if s.loc is not None), None)
             changed = with_blocks(stmt, [visit(inner) for inner in blocks(stmt)])
-            stmts += _counted(changed, most) if stmt in loops and isinstance(changed, While) else [changed]
+            if stmt in loops and isinstance(changed, While):
+                stmts += _counted(changed, most)
+            else:
+                stmts += [*(_short(changed, most) if stmt in loops and isinstance(changed, For) else []), changed]
+            for size in (t for t in changed.targets if t in sizes):
+                with building() as after:
+                    fits = ops.less_equal(size, int_const(most))
+                stmts += [*after.stmts, Check(fits, "RuntimeError", f"{TOO_MANY}{most}", stmt.loc or place)]
         return Block(tuple(stmts), block.results)
 
     with building(Names(used_names(func))):
         return replace(func, body=visit(func.body))
+
+
+def _short(loop: For, most: int) -> list[Stmt]:
+    assert isinstance(loop.step, Const)
+    with building() as before:
+        ends = (loop.lo, loop.hi) if loop.step.value > 0 else (loop.hi, loop.lo)
+        fits = ops.less_equal(ops.subtract(ends[1], ends[0]), int_const(most * abs(loop.step.value)))
+    return [*before.stmts, Check(fits, "RuntimeError", f"{TOO_MANY}{most}", loop.loc)]
 
 
 def _counted(loop: While, most: int) -> list[Stmt]:

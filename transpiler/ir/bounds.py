@@ -26,12 +26,12 @@ _LESS = {"<": (False, False), "<=": (False, True), ">": (True, False), ">=": (Tr
 
 
 class Bounds:
-    """max_trips: of a `while` loop of which nothing else is known; `assumed` then has the loops taken at their word."""
+    """max_trips: of a loop of which nothing else is known; `assumed` then has the loops taken at their word."""
 
     def __init__(self, func: Func, max_trips: int | None = None) -> None:
         self.ints = Ints(func.body)
         self.max_trips = max_trips
-        self.assumed: list[While] = []
+        self.assumed: list[For | While] = []
         self._owner: dict[str, tuple[Stmt, int]] = {}           # of targets
         self._carry: dict[str, tuple[Stmt, int]] = {}
         self._simulated: dict[While, int | None] = {}
@@ -258,14 +258,16 @@ class Bounds:
         if isinstance(stmt, For):
             if not isinstance(stmt.step, Const):
                 return None
-            return self._way(self.ints.dim(stmt.hi) - self.ints.dim(stmt.lo), stmt.step.value, depth)
+            trips = self._way(self.ints.dim(stmt.hi) - self.ints.dim(stmt.lo), stmt.step.value, depth)
+            return self._assumed(stmt) if trips is None else trips
         if stmt not in self._simulated:
             self._simulated[stmt] = simulated_trips(stmt)
         if (trips := self._simulated[stmt]) is not None:
             return trips
         found = [t for let in self._conditions(stmt.cond) if (t := self._until(stmt, let, depth)) is not None]
-        if found:
-            return min(found)
+        return min(found) if found else self._assumed(stmt)
+
+    def _assumed(self, stmt: For | While) -> int | None:
         if self.max_trips is not None and stmt not in self.assumed:
             self.assumed.append(stmt)
         return self.max_trips

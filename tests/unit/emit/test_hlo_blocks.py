@@ -496,3 +496,23 @@ def test_a_loop_on_a_number_that_is_known_is_counted():
     made = lowered(grad, a, 5)
     assert "tensor<3x3x3xf64>" in made.text
     assert_equal_trees(grad(a, 5), made.rebuilt(run(made.text, a)), 1e-11)
+
+
+@pytest.mark.xla
+def test_max_trips_bounds_loops_that_an_array_bounds():
+    def nested(x, q):
+        s = 0.0
+        for k in range(len(q)):
+            for i in range(q[k]):
+                s = np.sin(s * x[i]) + x[i]
+        return s
+
+    x, q = np.array([0.5, -1.0, 2.0, 0.3]), np.array([3, 2, 4])
+    for most, code in ((4, 0), (3, 2)):
+        made = lowered(gradsmith.grad(nested), x, q, checked=True, max_trips=most)
+        slope, flag = run(made.text, x, q)
+        assert code == flag
+        if not code:
+            np.testing.assert_allclose(slope, gradsmith.grad(nested)(x, q), rtol=1e-13)
+        else:
+            assert "more often than max_trips = 3" in made.failures[code - 1].message
