@@ -21,4 +21,4 @@ accumulate = elementwise(
     doc="total + x, where the order of the additions to one total is left open, so that loops vectorise.")
 accumulate.short, accumulate.additive = "total", (0, 1)
 accumulate.folding = Folding("sum", "cumsum", "accumulate", "iufc", True, "add_at")
-accumulate.any_order = True
+accumulate.linear_in, accumulate.any_order = ((0, 1),), True

@@ -21,15 +21,18 @@ adjoint times one of them does not, so only double precision, with range to spar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import product
 
 from .. import ops
-from ..ir.build import building, const, current, located
+from ..ir.build import Builder, building, const, current, located
+from ..ir.dims import symbols_of
+from ..ir.index import At
+from ..ir.ints import Ints, factor_of
 from ..ir.nodes import Block, Const, For, Let, Stmt, Value, Var
 from ..ir.types import F64
-from ..ops.base import Lowering, Product, known_definitions
+from ..ops.base import Lowering, Op, Product, known_definitions
 from ..optimize.simplify import fold_constants
 
 SOURCES = 3         # that a value may follow from; one of more is a source itself
@@ -37,6 +40,7 @@ STATES = 12         # adjoints that a loop may carry
 CYCLES = 4          # that an addition or multiplication takes
 MEMORY = 5          # cycles from a store to a load of the same element
 AT_ONCE = 2         # additions that begin in one cycle
+NONE = float("-inf")    # of a way
 GAIN = 0.9          # of the time of a trip: for less, nothing changes
 
 
@@ -45,14 +49,17 @@ def shorten_chains(loop: For, count: int) -> For:
     if not 0 < count <= STATES or not all(isinstance(s, Let) for s in loop.body.stmts):
         return loop
     body: Sequence[Let] = loop.body.stmts       # type: ignore[assignment]
-    best, least = loop.body, GAIN * _cycles(loop, loop.body, count)
-    for keeps_sums in (True, False):
+    slow = _slow_circles(loop, count)
+    if not slow:
+        return loop
+    best, least = loop.body, (GAIN * _cycles(loop, loop.body, count), 0.0)
+    for keeps_sums, rearranged in product((True, False), (slow, range(count))):
         with building() as b:
-            results = _Rearranged(loop, body, count, keeps_sums).emit()
+            results = _Rearranged(loop, body, count, keeps_sums, rearranged).emit()
         after = Block(tuple(_alive(b.stmts, results)), tuple(results))      # type: ignore[arg-type]
-        cycles = _cycles(loop, after, count)
-        if cycles < least:
-            best, least = after, cycles
+        cost = _cycles(loop, after, count), _work(after)
+        if cost < least:
+            best, least = after, cost
     return loop if best is loop.body else replace(loop, body=best)
 
 
@@ -65,7 +72,7 @@ class Combination:
     keeps_zeros: bool = False
     masks: bool = False
 
-    def product(self, source: Value, coefficient: Value) -> Value:
+    def times(self, source: Value, coefficient: Value) -> Value:
         op = ops.chain if self.masks else ops.scale if self.keeps_zeros else ops.multiply
         return op(source, coefficient)
 
@@ -73,11 +80,15 @@ class Combination:
 class _Rearranged:
     """Emits the body with every adjoint that goes on put together from its sources at the end.
 
-    keeps_sums: a sum of sources is one itself where it is multiplied, rather than each of its terms.
+    keeps_sums: a sum of sources is one itself where it is multiplied, rather than each of its terms.  rearranged: for
+    which carries, by number; others get what they got.
     """
 
-    def __init__(self, loop: For, body: Sequence[Let], count: int, keeps_sums: bool) -> None:
+    def __init__(self, loop: For, body: Sequence[Let], count: int, keeps_sums: bool,
+                 rearranged: Collection[int]) -> None:
         self.loop, self.body, self.count, self.keeps_sums = loop, body, count, keeps_sums
+        self.rearranged = rearranged
+        self.versions: set[Value] = {loop.carries[k] for k in rearranged}       # of arrays
         self.found: dict[Var, Combination] = {}
         # What does not change from trip to trip is a number like others.
         self.adjoints: set[Value] = {c for c, r in zip(loop.carries[:count], loop.body.results) if c is not r}
@@ -93,12 +104,13 @@ class _Rearranged:
             for let in self.body:
                 with located(let.loc):
                     self._statement(let)
-            return [self._put_together(r) if k < self.count else r for k, r in enumerate(self.loop.body.results)]
+            return [self._put_together(r) if k in self.rearranged else r for k, r in enumerate(self.loop.body.results)]
 
     def _statement(self, let: Let) -> None:
         if not self.adjoints.isdisjoint(let.args):
             self.adjoints.update(let.targets)
-            if let.op.access in ("store", "add_at"):
+            if let.op.access in ("store", "add_at") and let.args[0] in self.versions:
+                self.versions.update(let.targets)
                 let = replace(let, args=(let.args[0], self._put_together(let.args[1]), *let.args[2:]))
         self._append(let)
         combination = self._combination(let) if len(let.targets) == 1 else None
@@ -172,23 +184,23 @@ class _Rearranged:
         if value not in self.made:
             let = self.known[value]             # type: ignore[index]
             with located(let.loc):
-                self.made[value] = self._sum(combination)
+                self.made[value] = self._sum(combination, let.op if let.op.any_order else ops.add)
         return self.made[value]
 
-    def _sum(self, combination: Combination) -> Value:
+    def _sum(self, combination: Combination, plus: Op) -> Value:
         waiting = []
         for source, coefficient in combination.of.items():
             term: Value = source
             if coefficient is not None:
                 with building() as b:
-                    term = combination.product(source, coefficient)
+                    term = combination.times(source, coefficient)
                 term = self._emitted(b.stmts, term)
             waiting.append(term)
         while len(waiting) > 1:
             waiting.sort(key=lambda v: self.ready.get(v, 0))
             one, other = waiting[:2]
             with building() as b:
-                total = other + one
+                total = plus(one, other)
             waiting[:2] = [self._emitted(b.stmts, total)]
         return waiting[0]
 
@@ -220,13 +232,33 @@ def latency(let: Let) -> int:
 def _cycles(loop: For, block: Block, count: int) -> float:
     """About how long a trip takes: as long as the slowest circle through what goes from trip to trip, or as all the
     arithmetic."""
-    body = _alive(block.stmts, block.results)       # type: ignore[arg-type]
-    work = sum(let.op.cost for let in body) / AT_ONCE
-    return max(work, _slowest_circle(_ways(loop, body, block.results[:count])))
+    return max(_work(block), _slowest_circle(_ways(loop, block, count)))
 
 
-def _ways(loop: For, body: Sequence[Let], results: Sequence[Value]) -> list[list[float]]:
-    """The longest way from each adjoint at the beginning of a trip to each at its end; minus infinity for none."""
+def _work(block: Block) -> float:
+    """Cycles for the arithmetic of a trip; what chooses besides counts twice."""
+    return sum(let.op.cost * (1 + let.op.masks) for let in _alive(block.stmts, block.results)       # type: ignore
+               if let.op.lowering is Lowering.ELEMENTWISE) / AT_ONCE
+
+
+def _slow_circles(loop: For, count: int) -> list[int]:
+    """The carries on circles that take longer than the arithmetic."""
+    ways = _ways(loop, loop.body, count)
+    reached = [[way != NONE for way in row] for row in ways]
+    for k, s, t in product(range(count), repeat=3):
+        reached[s][t] = reached[s][t] or (reached[s][k] and reached[k][t])
+    work = _work(loop.body)
+    found = []
+    for k in range(count):
+        circle = [t for t in range(count) if reached[k][t] and reached[t][k]]
+        if _slowest_circle([[ways[s][t] for t in circle] for s in circle]) > work:
+            found.append(k)
+    return found
+
+
+def _ways(loop: For, block: Block, count: int) -> list[list[float]]:
+    """The longest way from each adjoint at the beginning of a trip to each at its end."""
+    body, results = _alive(block.stmts, block.results), block.results[:count]       # type: ignore[arg-type]
     recurring = _recurring_loads(loop, body)
     rows = []
     for carry, _ in zip(loop.carries, results, strict=False):
@@ -238,31 +270,53 @@ def _ways(loop: For, body: Sequence[Let], results: Sequence[Value]) -> list[list
                      for k, a in enumerate(let.args) if a in ready]
             if after:
                 ready.update(dict.fromkeys(let.targets, max(after)))
-        rows.append([ready.get(r, float("-inf")) for r in results])
+        rows.append([ready.get(r, NONE) for r in results])
     return rows
 
 
 def _recurring_loads(loop: For, body: Sequence[Let]) -> set[Let]:
-    """Loads that may read what an earlier trip wrote: not those of places where nothing else is read or written, and
-    which differ from trip to trip."""
-    moving: set[Value] = {loop.index}
-    places: dict[Value, set[Any]] = {}
-    of: dict[Let, tuple[Value, Any]] = {}
-    version: dict[Value, Value] = {}
+    """Loads that may read what an earlier trip wrote."""
+    ints = Ints(Block((*_lets_around(), loop), ()))
+    root: dict[Value, Value] = {}
+    loads: list[tuple[Let, Value]] = []
+    written: dict[Value, list[Let]] = {}
     for let in body:
-        if not moving.isdisjoint(let.args):
-            moving.update(let.targets)
-        if let.op.access is not None:
-            first = let.args[0]
-            root = version.setdefault(first, first)
-            place = let.args[1:] if let.op.access == "load" else let.args[2:]
-            fixed = moving.isdisjoint(place)
-            places.setdefault(root, set()).update([place, None] if fixed else [place])
-            if let.op.access == "load":
-                of[let] = root, place
-            else:
-                version[let.target] = root
-    return {let for let, (root, _) in of.items() if len(places[root]) > 1}
+        if let.op.access is None:
+            continue
+        first = root.setdefault(let.args[0], let.args[0])
+        if let.op.access == "load":
+            loads.append((let, first))
+        else:
+            root[let.target] = first
+            written.setdefault(first, []).append(let)
+    return {load for load, first in loads
+            if any(_comes_back(ints, loop, load, write) for write in written.get(first, ()))}
+
+
+def _lets_around() -> Iterator[Let]:
+    around: Builder | None = current()
+    while around is not None:
+        yield from (s for s in around.stmts if isinstance(s, Let))
+        around = around.outer
+
+
+def _comes_back(ints: Ints, loop: For, load: Let, write: Let) -> bool:
+    """Whether a later trip may load what this one writes."""
+    if not isinstance(loop.step, Const) or any(not isinstance(item, At) for let in (load, write)
+                                               for item in let.params["index"]):
+        return True
+    trips: set[float] = set()
+    for one, other in zip(load.args[1:], write.args[2:], strict=True):
+        place, apart = ints.dim(one), ints.dim(other) - ints.dim(one)
+        moves = loop.index.name in symbols_of(place)
+        factor = factor_of(place, loop.index.name) if moves else 0
+        if not isinstance(apart, int) or factor is None:
+            return True
+        if moves:
+            trips.add(apart / (factor * loop.step.value))
+        elif apart:
+            return False
+    return not trips or (len(trips) == 1 and trips.pop() > 0)
 
 
 def _slowest_circle(ways: Sequence[Sequence[float]]) -> float:
@@ -277,4 +331,4 @@ def _slowest_circle(ways: Sequence[Sequence[float]]) -> float:
 
 
 def _finite(row: Sequence[float]) -> Iterator[int]:
-    return (k for k, x in enumerate(row) if x != float("-inf"))
+    return (k for k, x in enumerate(row) if x != NONE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from gradsmith.transpiler import ops
 from gradsmith.transpiler.ir.build import Names, build_func, building, const, for_loop, int_const
@@ -21,7 +22,7 @@ TRIPS = int_const(5)
 ARRAY = Type("float64", (6,))
 
 
-def loop_of(body, carries, *, params=(("a", F64), ("b", F64)), fixed=None):
+def loop_of(body, carries, *, params=(("a", F64), ("b", F64))):
     """A func that begins with one loop whose carries are adjoints, and the loop."""
     types = [*params, *((f"d_{k}", t) for k, t in enumerate(carries))]
     func = build_func("f", types, lambda *p: for_loop(
@@ -70,8 +71,8 @@ def test_what_is_added_to_a_sum_is_added_up_before():
 
 def test_adjoints_in_arrays():
     def body(i, a, b, d):
-        here = ops.load(d, i + 1, index=(At(),))
-        return [ops.add_at(d, here * a * b * a, i, index=(At(),))]
+        here = ops.load(d, i, index=(At(),))
+        return [ops.add_at(d, here * a * b * a, i + 1, index=(At(),))]
 
     func, loop = loop_of(body, [ARRAY])
     made, new = shortened(func, loop)
@@ -80,6 +81,25 @@ def test_adjoints_in_arrays():
     assert [product.target] == [let.args[1] for let in new.body.stmts if let.op.access == "add_at"]
     args = 1.5, 0.25, np.arange(6.0)
     np.testing.assert_allclose(evaluate(made, *args), evaluate(func, *args), rtol=1e-14)
+
+
+@pytest.mark.parametrize("read, written", [(0, 0), (1, 0)])
+def test_what_no_later_trip_reads_is_no_chain(read, written):
+    def body(i, a, b, d):
+        here = ops.load(d, i + read, index=(At(),))
+        return [ops.add_at(d, here * a * b * a, i + written, index=(At(),))]
+
+    func, loop = loop_of(body, [ARRAY])
+    assert loop is shortened(func, loop)[1]
+
+
+def test_one_place_in_all_trips_is_a_chain():
+    def body(i, a, b, d):
+        here = ops.load(d, 2, index=(At(),))
+        return [ops.store(d, here * a * b * a, 2, index=(At(),))]
+
+    func, loop = loop_of(body, [ARRAY])
+    assert loop is not shortened(func, loop)[1]
 
 
 def test_zeros_and_what_is_not_taken_hide_what_is_infinite():
@@ -103,8 +123,8 @@ def test_zeros_and_what_is_not_taken_hide_what_is_infinite():
 
 def test_single_precision_and_loops_full_of_work_stay():
     single = Type("float32")
-    _, loop = loop_of(lambda i, a, b, d: [d * a * b], [single], params=(("a", single), ("b", single)))
-    assert loop is shorten_chains(loop, 1)
+    func, loop = loop_of(lambda i, a, b, d: [d * a * b], [single], params=(("a", single), ("b", single)))
+    assert loop is shortened(func, loop)[1]
 
     def busy(i, a, b, d):
         for _ in range(30):
