@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ abreast ─ reuse ─ settle
-      ─► emission
+      ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ hand_on ─ abreast ─ reuse
+      ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -30,6 +30,7 @@ from .optimize.fuse_adds import fuse_adds
 from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.gather import gather_adds
 from .optimize.gather_rows import gather_rows
+from .optimize.hand_on import hand_on
 from .optimize.hoist import hoist_all
 from .optimize.interchange import interchange
 from .optimize.newest import read_newest
@@ -99,6 +100,11 @@ def promote_all(func: Func) -> Func:
     return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
 
 
+def hand_on_all(func: Func) -> Func:
+    handed = hand_on(func)
+    return func if handed is func else hoist_all(tidy(handed))
+
+
 STAGES: tuple[Stage, ...] = (
     Stage("place", place_ruled_calls, "calls of functions with rules of their own put in place", whole=True),
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
@@ -115,6 +121,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
+    Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("reuse", reuse_memory, "memory that each trip allocates anew allocated once"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),

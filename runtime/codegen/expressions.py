@@ -175,6 +175,13 @@ class Expressions:
     def release_temporaries(self) -> None:
         raise NotImplementedError
 
+    def selected(self, tree: ast.expr) -> Value:
+        """What is handed on to a loop's next trip: without branches, if that costs little, for LLVM vectorises the loop
+        only if it is no choice of blocks."""
+        if isinstance(tree, ast.IfExp) and _is_cheap(tree.body) and _is_cheap(tree.orelse):
+            return self._chosen(self.truth(tree.test), self.value(tree.body), self.value(tree.orelse))
+        return self.value(tree)
+
     def _conditional(self, tree: ast.IfExp) -> Value:
         test = self.truth(tree.test)
         if _is_there(tree.body) and _is_there(tree.orelse):
@@ -384,6 +391,17 @@ class Expressions:
         if name == "copy" and isinstance(owner, Array) and owner.type.ndim and not args and not keywords:
             return self._copied(owner)
         return self.new_temporary(self.caller.by_numba(self.builder, name, args, keywords, this=owner))
+
+
+def _is_cheap(tree: ast.expr) -> bool:
+    """Whether it is a name, a literal, or one sum or product of them."""
+    match tree:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+            return _is_there(left) and _is_there(right)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _is_there(operand)
+        case _:
+            return _is_there(tree)
 
 
 def _is_there(tree: ast.expr) -> bool:

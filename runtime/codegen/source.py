@@ -28,7 +28,8 @@ def function_tree(text: str, name: str) -> ast.FunctionDef:
 
 
 class Variables:
-    """in_memory: the names that need a place; assigned_in: of each loop and branch, the names that it assigns."""
+    """in_memory: the names that need a place.  handed_on: the names of values that a loop computes for its next trip
+    while it still reads those of the trip before, as in `b = f(x[i]); y[i] = a + x[i]; a = b`."""
 
     def __init__(self, function: ast.FunctionDef) -> None:
         self._blocks = 0
@@ -37,6 +38,7 @@ class Variables:
         self._read: dict[str, list[tuple[Path, int]]] = defaultdict(list)
         for parameter in function.args.args:
             self._assigned[parameter.arg].append(((), 0))
+        self.handed_on: set[str] = set()
         self._visit_block(function.body, ())
         self.in_memory = {name for name in self._assigned if not self._is_local(name)}
 
@@ -73,6 +75,8 @@ class Variables:
             case ast.For():
                 self._reads(stmt.iter, path)
                 self._new_block(stmt.body, path, stmt.target)
+                self.handed_on.update(s.value.id for s in stmt.body if isinstance(s, ast.Assign)
+                                      and isinstance(s.value, ast.Name) and isinstance(s.targets[0], ast.Name))
             case ast.While():
                 self._reads(stmt.test, path)
                 self._new_block(stmt.body, path)

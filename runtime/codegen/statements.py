@@ -104,7 +104,8 @@ class FunctionCompiler(Frame):
             for name, item in zip(target.elts, taken):
                 self._assign_value(name, item)
         else:
-            self._assign_value(target, self.value(tree))
+            handed_on = isinstance(target, ast.Name) and target.id in self.variables.handed_on
+            self._assign_value(target, self.selected(tree) if handed_on else self.value(tree))
 
     def _assign_value(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):

@@ -9,8 +9,10 @@
     d_x_1 = store(d_x, g, i)
 
 A scalar that is used once is written where it is used, if that is in the same block (so nothing with a cost moves
-into a loop), if no array that it reads is written to in between, and as long as the line stays readable.  An If whose
-branches are such expressions is a conditional expression.  What a loop carries without changing is no carry at all.
+into a loop), if no array that it reads is written to in between, and as long as the line stays readable.  What a loop
+hands on is computed where it stands, if that is before what was handed on is last read: LLVM vectorises such a loop.
+An If whose branches are such expressions is a conditional expression.  What a loop carries without changing is no
+carry at all.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..ir.dims import symbols_of
 from ..ir.index import Span
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import dims_in
-from ..ir.walk import all_statements, blocks
+from ..ir.walk import all_statements, blocks, operands, reads
 from .access import Role, role, template
 from .templates import Template, constant
 
@@ -55,6 +57,7 @@ class Plan:
         self.roles: dict[Let, Role] = {}
         self.carried: dict[Stmt, tuple[int, ...]] = {}      # of each loop: the numbers of the carries that change
         self.int_scalars: dict[str, Var] = {}               # what a size may be named after
+        self._early: set[Var] = set()
         self._use: dict[Var, Place] = {}
         self._templates: dict[Let, Template] = {}
         self._written: dict[Stmt, frozenset[Var]] = {}
@@ -86,6 +89,7 @@ class Plan:
                         else:
                             changing.append(k)
                     self.carried[stmt] = tuple(changing)
+                    self._early.update(_before_last_read(stmt))
 
     def _note_size(self, var: Var) -> None:
         if not var.type.shape and var.type.dtype == "int64":
@@ -229,7 +233,7 @@ class Plan:
             if isinstance(stmt, Let) and self._is_name(stmt):
                 self.inlined.add(target)
                 continue
-            if self.uses[target] != 1 or self._use[target][0] != id(block):
+            if self.uses[target] != 1 or self._use[target][0] != id(block) or target in self._early:
                 continue
             user = self._use[target][1]
             last = place_of.get(user, user)
@@ -377,3 +381,18 @@ def _has_no_effect(stmt: Stmt) -> bool:
             return all(map(_has_no_effect, (s for b in blocks(stmt) for s in b.stmts)))
         case _:
             assert_never(stmt)
+
+
+def _before_last_read(loop: For | While) -> Iterator[Var]:
+    """Scalars that the loop hands on, and computes from other things than what was handed on the trip before, while
+    that is still to be read."""
+    at = {target: k for k, stmt in enumerate(loop.body.stmts) for target in stmt.targets}
+    for carry, result in zip(loop.carries, loop.body.results):
+        if isinstance(result, Var) and not carry.type.shape and result in at and any(
+                carry in operands(stmt) for stmt in loop.body.stmts[at[result] + 1:]):
+            needed: set[Value] = {result}
+            for stmt in reversed(loop.body.stmts[:at[result] + 1]):
+                if not needed.isdisjoint(stmt.targets):
+                    needed.update(operands(stmt), *(reads(b) for b in blocks(stmt)))
+            if carry not in needed:
+                yield result

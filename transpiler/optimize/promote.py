@@ -89,7 +89,7 @@ def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: In
             if access.nested or access.let.op.access == "store" or not inside.isdisjoint(place) or not (adds or all(
                     (_same(place, a.place) and not a.nested) or _differ(place, a.place, ints) for a in accesses)):
                 continue
-            if _makes_a_trip(loop, ints) or _is_touched(carry, place, before, after):
+            if makes_a_trip(loop, ints) or _is_touched(carry, place, before, after):
                 return _with_scalar(loop, k, place, adds, before, after, ints)
             return _if_any_trip(loop, k, place, adds, ints)
     return [loop]
@@ -137,7 +137,7 @@ def _differ(a: Place, b: Place, ints: Ints) -> bool:
     return any(ints.differ(x, y) for x, y in zip(a, b))
 
 
-def _makes_a_trip(loop: For, ints: Ints) -> bool:
+def makes_a_trip(loop: For, ints: Ints) -> bool:
     ahead = ints.dim(loop.lo) - ints.dim(loop.hi)
     assert isinstance(loop.step, Const)
     return ints.is_negative(ahead if loop.step.value > 0 else -ahead)
