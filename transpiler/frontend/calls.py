@@ -73,6 +73,7 @@ def _call_object(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: di
         if hasattr(callee, "rules"):                # they may be given anew
             it.captures.guard(Access(callee, (("attr", "rules"),)), "is", callee.rules)
         return _call_transformed(it, TransformValue(kind, fun, tuple(options), dict(named)), args, kwargs)
+    from . import array_places  # noqa: F401  registers what NumPy's iterators mean
     from .standard_library import call_getter, find_builtin
     builtin = find_builtin(callee)
     if builtin is not None:

@@ -14,10 +14,10 @@ import gast
 from ..errors import TranspileError, error
 from ..ir.build import current
 from .environment import Frame, Scope, scope_of
-from .iteration import ENDED, Iterator, iterate
+from .iteration import ENDED, Iterator, Sequence, iterate
 from .operators import truth
 from .state import capture, restore
-from .trips import trips_of
+from .trips import is_lazy, sequence_of, trips_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -38,7 +38,7 @@ class Generator(Iterator):
         """Whether nothing was taken from it."""
         return self.position == 0
 
-    def _at(self, position: int) -> Any:
+    def at(self, position: int) -> Any:
         if position == 0:
             self.given = list(iterate(self.it, gone_through(self.it, self.node, self.frame, self.values)))
         if position == ENDED or position >= len(self.given):
@@ -56,6 +56,35 @@ def materialised(it: Interpreter, values: Any) -> Any:
     found = gone_through(it, values.node, values.frame, values.values)
     values.position = ENDED
     return found
+
+
+def streamed(it: Interpreter, values: Any) -> Any:
+    """A generator expression over one thing as a sequence, whose elements are computed when they are asked for.
+
+    Anything else, and one with conditions, as it is.
+    """
+    if not isinstance(values, Generator) or not values.is_fresh:
+        return values
+    [first, *others] = values.node.generators
+    if others or first.ifs:
+        return values
+    over = sequence_of(it, values.values)
+    if over is None:
+        return values
+
+    def item(k: Any) -> Any:
+        from .assignments import assign
+        from .expressions import evaluate
+        inner = _frame_of(values.node, values.frame)
+        it.frames.append(inner)
+        try:
+            assign(it, first.target, over.item(k), inner)
+            return evaluate(it, values.node.elt, inner)
+        finally:
+            it.frames.pop()
+
+    values.position = ENDED
+    return Sequence(it, over.length, item, over.held(), unrolled=over.unrolled or not is_lazy(values.values))
 
 
 def comprehension(it: Interpreter, node: Any, frame: Frame) -> Any:

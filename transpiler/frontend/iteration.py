@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 MOST_ELEMENTS = 256           # of an array that is taken apart into single values
+KEYS, VALUES, ITEMS = DICT_VIEWS = type({}.keys()), type({}.values()), type({}.items())
 ENDED, UNKNOWN = -1, -2       # positions of an iterator that a loop at run time goes over
 
 
@@ -44,11 +45,11 @@ class Iterator:
         if self.position == UNKNOWN:
             raise RuleError("how far this iterator is was decided at run time, by a loop that may have left it early",
                             code="E110", kind=NotImplementedError, help="make a new one, or index what it goes over")
-        found = self._at(self.position)
+        found = self.at(self.position)
         self.position += 1
         return found
 
-    def _at(self, position: int) -> Any:
+    def at(self, position: int) -> Any:
         if position == len(self.given):
             self.given.append(next(self.source))
         return self.given[position]
@@ -59,27 +60,56 @@ class Iterator:
 
 
 class Sequence(Iterator):
-    """What `zip`, `enumerate` and `reversed` give for arrays: a length and a way to each element.
+    """What `iter`, `zip`, `enumerate`, `map` and `reversed` give for arrays: a length and a way to each element.
 
-    A `for` goes over it when the function runs; everything else takes its elements one by one, now.
+    A `for` goes over it when the function runs, unless `unrolled`; everything else takes its elements one by one, now.
+    An element is found when it is asked for, and so is what the array holds then.
     """
 
-    def __init__(self, it: Interpreter, length: Any, item: Callable[[Any], Any], held: tuple[Any, ...]) -> None:
+    def __init__(self, it: Interpreter, length: Any, item: Callable[[Any], Any], held: tuple[Any, ...],
+                 unrolled: bool = False) -> None:
         super().__init__([])
-        self.it, self.length, self.item, self._held = it, length, item, held
+        self.it, self._length, self.item, self._held, self.unrolled = it, length, item, held, unrolled
+
+    @property
+    def length(self) -> Any:
+        """An int or a dimension.  Where it was given as a function, it is that of now: lists may grow."""
+        return self._length() if callable(self._length) else self._length
+
+    def again(self) -> Sequence:
+        """The same elements, from the first."""
+        return Sequence(self.it, self._length, self.item, self._held, self.unrolled)
 
     @property
     def is_fresh(self) -> bool:
         """Whether nothing was taken from it."""
         return self.position == 0
 
-    def _at(self, position: int) -> Any:
+    def at(self, position: int) -> Any:
         if position == ENDED or position >= known_length(self.it, self.length):
             raise StopIteration
         return self.item(position)
 
     def held(self) -> tuple[Any, ...]:
         return self._held
+
+
+class Filtered(Iterator):
+    """What `filter` gives.  Its position is that in the sequence that it filters."""
+
+    def __init__(self, over: Sequence, test: Callable[[Any], bool]) -> None:
+        super().__init__([])
+        self.over, self.test = over, test
+
+    def __next__(self) -> Any:
+        while True:
+            found = self.over.at(self.position)
+            self.position += 1
+            if self.test(found):
+                return found
+
+    def held(self) -> tuple[Any, ...]:
+        return self.over.held()
 
 
 @dataclass(frozen=True)
@@ -125,15 +155,29 @@ def iterate(it: Interpreter, value: Any) -> list[Any]:
 
 
 def lazily(it: Interpreter, value: Any) -> Any:
-    """Elements one at a time, as `for` takes them: a list that grows meanwhile is followed."""
+    """Elements one at a time, as `for` takes them: what is written to a list, dict or array meanwhile is seen."""
     if isinstance(value, (list, range, Iterator)):
         return iter(value)
+    if isinstance(value, (dict, *DICT_VIEWS)):
+        return _entries(value)
     if isinstance(value, DimRange) and _between(value) is None:
         for bound in (value.start, value.stop, value.step):
             _fixed(it, bound)
     if isinstance(value, ArrayRef) and value.rank:
+        from .trips import array_sequence
         _fixed(it, value.shape[0])
+        return array_sequence(it, value)
     return iterate(it, value)
+
+
+def _entries(value: Any) -> PythonIterator[Any]:
+    """The keys of a dict, or what a view of it gives, while the loop may give keys other values."""
+    mapping = value if isinstance(value, dict) else value.mapping
+    keys = list(mapping)
+    for key in keys:
+        if len(mapping) != len(keys):
+            raise RuleError("dictionary changed size during iteration", kind=RuntimeError, code="E120")
+        yield (key, mapping[key]) if isinstance(value, ITEMS) else mapping[key] if isinstance(value, VALUES) else key
 
 
 def is_decidable(it: Interpreter, size: Any) -> bool:

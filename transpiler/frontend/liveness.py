@@ -177,10 +177,10 @@ def live_at_head(function: Any, loop: Any) -> frozenset[str] | None:
 
 
 def _shared(function: Any) -> frozenset[str]:
-    """Names that nested functions read, whenever they are called, and those that belong to outer functions."""
+    """Names that nested functions and generators read, whenever they run, and those that belong to outer functions."""
     found: set[str] = set(scope_of(function).nonlocal_ | scope_of(function).global_)
     for part in gast.walk(function):
-        if isinstance(part, FUNCTIONS) and part is not function:
+        if isinstance(part, (*FUNCTIONS, gast.GeneratorExp)) and part is not function:
             found.update(loads(part))
     return frozenset(found)
 

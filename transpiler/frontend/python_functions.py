@@ -129,19 +129,30 @@ def _reversed(it: Interpreter, value: Any) -> Any:
 
 @means(map)
 def _map(it: Interpreter, function: Any, *values: Any) -> Any:
-    return Iterator([it.call(function, args, {}) for args in zip(*(iterate(it, v) for v in values))])
+    from .trips import lazily_mapped
+    lazy = lazily_mapped(it, function, values)
+    if lazy is not None:
+        return lazy
+    return Iterator([it.call(function, args, {}) for args in zip(*(_elements(it, v) for v in values))])
 
 
 @means(filter)
 def _filter(it: Interpreter, function: Any, values: Any) -> Any:
-    keep = [v for v in iterate(it, values)
-            if truth(it, v if function is None else it.call(function, (v,), {}), "the test of `filter`")]
-    return Iterator(keep)
+    from .trips import lazily_filtered
+
+    def test(value: Any) -> bool:
+        return truth(it, value if function is None else it.call(function, (value,), {}), "the test of `filter`")
+
+    return lazily_filtered(it, test, values) or Iterator([v for v in iterate(it, values) if test(v)])
 
 
 @means(iter)
 def _iter(it: Interpreter, value: Any) -> Any:
-    return value if isinstance(value, Iterator) else Iterator(list(iterate(it, value)))
+    from .trips import array_sequence
+    if isinstance(value, ArrayRef) and value.rank:
+        return array_sequence(it, value)
+    return value if isinstance(value, Iterator) else Iterator(value if isinstance(value, list) else
+                                                              list(iterate(it, value)))
 
 
 @means(next)

@@ -1,5 +1,5 @@
 """What a `for` goes over, as a count and an element for each number: ranges, the first axis of arrays, and `zip`,
-`enumerate` and `reversed` of those."""
+`enumerate`, `map`, `filter` and `reversed` of those."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import as_value, cast
 from .grown import element_at, is_counted, is_grown
-from .iteration import MOST_ELEMENTS, DimRange, Sequence
+from .iteration import MOST_ELEMENTS, UNKNOWN, DimRange, Filtered, Iterator, Sequence
 from .masked import elements
 from .operators import BY_FUNCTION, binary
-from .values import ArrayRef, Masked, is_static
+from .values import ArrayRef, Masked
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -56,7 +56,7 @@ def trips_of(it: Interpreter, values: Any) -> Trips | None:
         return _elements(it, array_sequence(it, values))
     if is_grown(values):
         return _elements(it, grown_sequence(it, values))
-    if isinstance(values, Sequence) and values.is_fresh:
+    if isinstance(values, Sequence) and values.is_fresh and not values.unrolled:
         return _elements(it, values)
     return None
 
@@ -132,11 +132,17 @@ def grown_sequence(it: Interpreter, values: Any) -> Sequence:
 
 
 def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
-    """Something to go over as a length and its elements, where at least its length is a run-time matter."""
+    """Something to go over as a length and its elements, found when they are asked for; None where it is neither.
+
+    Of an iterator nothing more can be taken then.
+    """
+    from .comprehensions import streamed
     from .indexing import get_item
     from .iteration import length
+    values = streamed(it, values)
     if isinstance(values, Sequence) and values.is_fresh:
-        return values
+        values.position = UNKNOWN
+        return values.again()
     if isinstance(values, Masked):
         values = elements(values)
     if isinstance(values, ArrayRef) and values.rank:
@@ -155,52 +161,91 @@ def sequence_of(it: Interpreter, values: Any) -> Sequence | None:
 
         return Sequence(it, size, number, ())
     if isinstance(values, (list, tuple)):
-        return Sequence(it, length(it, values), lambda k: get_item(it, values, k), tuple(values))
+        return Sequence(it, lambda: length(it, values), lambda k: get_item(it, values, k), (values,))
     return None
 
 
-def _is_lazy(values: Any) -> bool:
+def is_lazy(values: Any) -> bool:
+    """Whether its elements are a matter of the time when they are asked for."""
     if isinstance(values, ArrayRef):
-        return not is_static(values)
-    return isinstance(values, (DimRange, Masked, Sequence)) or is_grown(values)
+        return values.rank > 0
+    return isinstance(values, (DimRange, Iterator, Masked)) or is_grown(values)
+
+
+def _columns(it: Interpreter, values: tuple[Any, ...]) -> list[Sequence] | None:
+    """What `zip` goes over side by side; None where one is no sequence, or an iterator comes twice."""
+    positions = {id(v): (v, v.position) for v in values if isinstance(v, Iterator)}
+    if len(positions) < sum(isinstance(v, Iterator) for v in values):
+        return None
+    found = [part for part in (sequence_of(it, v) for v in values) if part is not None]
+    if values and len(found) == len(values):
+        return found
+    for iterator, position in positions.values():
+        iterator.position = position
+    return None
+
+
+def _side_by_side(it: Interpreter, parts: list[Sequence], item: Callable[[tuple[Any, ...]], Any],
+                  unrolled: bool) -> Sequence:
+    """As long as the shortest; `item` makes an element of theirs."""
+    def length() -> Any:
+        size = parts[0].length
+        for part in parts[1:]:
+            other = part.length
+            shorter = it.assumptions.is_negative(other - size) if is_dim(size) and is_dim(other) else None
+            size = dims.minimum(size, other) if shorter is None else other if shorter else size
+        return size
+
+    held = tuple(v for p in parts for v in p.held())
+    return Sequence(it, length, lambda k: item(tuple(p.item(k) for p in parts)), held,
+                    unrolled or any(p.unrolled for p in parts))
 
 
 def lazily_zipped(it: Interpreter, columns: tuple[Any, ...]) -> Sequence | None:
-    """`zip` of arrays or ranges; None where it can be done now."""
-    if not any(map(_is_lazy, columns)):
+    """`zip`; None where what it goes over is no sequence."""
+    parts = _columns(it, columns)
+    return None if parts is None else _side_by_side(it, parts, lambda items: items, not any(map(is_lazy, columns)))
+
+
+def lazily_mapped(it: Interpreter, function: Any, columns: tuple[Any, ...]) -> Sequence | None:
+    """`map`, which calls when an element is asked for; None where what it goes over is no sequence."""
+    parts = _columns(it, columns)
+    if parts is None:
         return None
-    parts = [sequence_of(it, c) for c in columns]
-    if any(p is None for p in parts) or not parts:
-        return None
-    size = parts[0].length                       # type: ignore[union-attr]
-    for part in parts[1:]:
-        other = part.length                      # type: ignore[union-attr]
-        shorter = it.assumptions.is_negative(other - size) if is_dim(size) and is_dim(other) else None
-        size = dims.minimum(size, other) if shorter is None else other if shorter else size
-    return Sequence(it, size, lambda k: tuple(p.item(k) for p in parts),      # type: ignore[union-attr]
-                    tuple(v for p in parts for v in p.held()))                # type: ignore[union-attr]
+    return _side_by_side(it, parts, lambda items: it.call(function, items, {}), not any(map(is_lazy, columns)))
+
+
+def lazily_filtered(it: Interpreter, test: Callable[[Any], bool], values: Any) -> Filtered | None:
+    parts = _columns(it, (values,))
+    return None if parts is None else Filtered(parts[0], test)
 
 
 def lazily_enumerated(it: Interpreter, values: Any, start: Any) -> Sequence | None:
-    part = sequence_of(it, values) if _is_lazy(values) else None
-    if part is None:
+    parts = _columns(it, (values,))
+    if parts is None:
         return None
     add = BY_FUNCTION[operator.add]
-    return Sequence(it, part.length, lambda k: (k if start == 0 else binary(it, add, k, start), part.item(k)),
-                    part.held())
+
+    [part] = parts
+
+    def item(k: Any) -> tuple[Any, Any]:
+        return k if start == 0 else binary(it, add, k, start), part.item(k)
+
+    return Sequence(it, lambda: part.length, item, part.held(),
+                    part.unrolled or not is_lazy(values))
 
 
 def lazily_reversed(it: Interpreter, values: Any) -> Any | None:
-    """`reversed` of a range is a range; of an array, its elements from the end."""
+    """`reversed` of a range is a range; of an array or a list, its elements from the end."""
     if isinstance(values, DimRange) and isinstance(values.step, int) and abs(values.step) == 1:
         minus, plus = BY_FUNCTION[operator.sub], BY_FUNCTION[operator.add]
         shift = minus if values.step > 0 else plus
         return DimRange(binary(it, shift, values.stop, 1), binary(it, shift, values.start, 1), -values.step)
-    part = sequence_of(it, values) if _is_lazy(values) else None
+    part = None if isinstance(values, Iterator) else sequence_of(it, values)
     if part is None:
         return None
-    minus = BY_FUNCTION[operator.sub]
-    return Sequence(it, part.length, lambda k: part.item(binary(it, minus, part.length - 1, k)), part.held())
+    minus, size = BY_FUNCTION[operator.sub], part.length
+    return Sequence(it, size, lambda k: part.item(binary(it, minus, size - 1, k)), part.held(), not is_lazy(values))
 
 
 def can_unroll(it: Interpreter, trips: Trips, code: str) -> bool:
