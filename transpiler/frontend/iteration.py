@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 MOST_ELEMENTS = 256           # of an array that is taken apart into single values
-KEYS, VALUES, ITEMS = DICT_VIEWS = type({}.keys()), type({}.values()), type({}.items())
+KEYS: type = type({}.keys())
+VALUES: type = type({}.values())
+ITEMS: type = type({}.items())
+DICT_VIEWS = (KEYS, VALUES, ITEMS)
 ENDED, UNKNOWN = -1, -2       # positions of an iterator that a loop at run time goes over
 
 
