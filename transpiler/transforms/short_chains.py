@@ -259,7 +259,7 @@ def _slow_circles(loop: For, count: int) -> list[int]:
 def _ways(loop: For, block: Block, count: int) -> list[list[float]]:
     """The longest way from each adjoint at the beginning of a trip to each at its end."""
     body, results = _alive(block.stmts, block.results), block.results[:count]       # type: ignore[arg-type]
-    recurring = _recurring_loads(loop, body)
+    recurring = _recurring(loop, body)
     rows = []
     for carry, _ in zip(loop.carries, results, strict=False):
         ready: dict[Value, float] = {carry: 0}
@@ -267,15 +267,16 @@ def _ways(loop: For, block: Block, count: int) -> list[list[float]]:
             if let.op.access == "load" and let not in recurring:
                 continue
             after = [ready[a] + (0 if k == 0 and let.op.access in ("store", "add_at") else latency(let))
-                     for k, a in enumerate(let.args) if a in ready]
+                     for k, a in enumerate(let.args) if a in ready
+                     and (k == 0 or let in recurring or let.op.access not in ("store", "add_at"))]
             if after:
                 ready.update(dict.fromkeys(let.targets, max(after)))
         rows.append([ready.get(r, NONE) for r in results])
     return rows
 
 
-def _recurring_loads(loop: For, body: Sequence[Let]) -> set[Let]:
-    """Loads that may read what an earlier trip wrote."""
+def _recurring(loop: For, body: Sequence[Let]) -> set[Let]:
+    """Loads that may read what an earlier trip wrote, and the writes that they may read."""
     ints = Ints(Block((*_lets_around(), loop), ()))
     root: dict[Value, Value] = {}
     loads: list[tuple[Let, Value]] = []
@@ -289,8 +290,8 @@ def _recurring_loads(loop: For, body: Sequence[Let]) -> set[Let]:
         else:
             root[let.target] = first
             written.setdefault(first, []).append(let)
-    return {load for load, first in loads
-            if any(_comes_back(ints, loop, load, write) for write in written.get(first, ()))}
+    return {let for load, first in loads for write in written.get(first, ())
+            if _comes_back(ints, loop, load, write) for let in (load, write)}
 
 
 def _lets_around() -> Iterator[Let]:
@@ -310,6 +311,8 @@ def _comes_back(ints: Ints, loop: For, load: Let, write: Let) -> bool:
         place, apart = ints.dim(one), ints.dim(other) - ints.dim(one)
         moves = loop.index.name in symbols_of(place)
         factor = factor_of(place, loop.index.name) if moves else 0
+        if moves != (loop.index.name in symbols_of(ints.dim(other))):
+            return False        # once in all trips
         if not isinstance(apart, int) or factor is None:
             return True
         if moves:

@@ -93,6 +93,18 @@ def test_what_no_later_trip_reads_is_no_chain(read, written):
     assert loop is shortened(func, loop)[1]
 
 
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_a_place_that_one_trip_comes_by_is_no_chain(reads_first):
+    """As in the adjoint of `a[j] -= a[k] * b`, for all k: what is read is put back, what is added to is not read again."""
+    def body(i, a, b, d):
+        read, written = (int_const(0), i) if reads_first else (i, int_const(0))
+        here = ops.load(d, read, index=(At(),))
+        return [ops.add_at(d, here * a * b * a, written, index=(At(),))]
+
+    func, loop = loop_of(body, [ARRAY])
+    assert loop is shortened(func, loop)[1]
+
+
 def test_one_place_in_all_trips_is_a_chain():
     def body(i, a, b, d):
         here = ops.load(d, 2, index=(At(),))
