@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsmith.kernels.accumulate import accumulate
 from gradsmith.kernels.allocation import empty, zeros
+from gradsmith.kernels.complex_numbers import complex_divide
 from gradsmith.kernels.exponential import exp, exp2, expit, expm1
 from gradsmith.kernels.hyperbolic import arccosh, arcsinh, arctanh, cosh, sinh, tanh
 from gradsmith.kernels.inverse_trig import arccos, arcsin, arctan, arctan2

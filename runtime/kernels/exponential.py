@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradsmith.kernels import polynomials
+from gradsmith.kernels import complex_numbers, polynomials
 from gradsmith.kernels.expression import Value, copysign, exact_sum_ordered, fma, muladd, polynomial_in_pairs, where
 from gradsmith.kernels.kernel import kernel
 
@@ -82,7 +82,7 @@ def exp_of(x: Value) -> Value:
     return exp_reduced(r) * a * b
 
 
-@kernel(np.exp)
+@kernel(np.exp, of_complex=complex_numbers.exp)
 def exp(x: Value) -> Value:
     """e to the power x."""
     return exp_of(x)

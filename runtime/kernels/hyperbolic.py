@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from gradsmith.kernels import polynomials
+from gradsmith.kernels import complex_numbers, polynomials
 from gradsmith.kernels.exponential import TOP, clamp, exp_of, exp_reduced, powers_of_two, reduce_exp
 from gradsmith.kernels.expression import (
     Value,
@@ -32,7 +32,7 @@ def half_exp(x: Value) -> Value:
     return exp_reduced(r) * a * (b * 0.5)
 
 
-@kernel(np.sinh)
+@kernel(np.sinh, of_complex=complex_numbers.sinh)
 def sinh(x: Value) -> Value:
     """The hyperbolic sine."""
     size = abs(x)
@@ -41,14 +41,14 @@ def sinh(x: Value) -> Value:
     return copysign(where(size < 1.0, near_zero, half - 0.25 / half), x)
 
 
-@kernel(np.cosh)
+@kernel(np.cosh, of_complex=complex_numbers.cosh)
 def cosh(x: Value) -> Value:
     """The hyperbolic cosine."""
     half = half_exp(abs(x))
     return half + 0.25 / half
 
 
-@kernel(np.tanh)
+@kernel(np.tanh, of_complex=complex_numbers.tanh)
 def tanh(x: Value) -> Value:
     """The hyperbolic tangent."""
     size = abs(x)

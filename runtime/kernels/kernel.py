@@ -6,7 +6,7 @@ types and becomes a call of an LLVM function that is always inlined. Its text is
 process and format, so importing kernels costs nothing and a use costs Numba no type inference.
 
 Integers and mixed formats are taken as float64. A complex argument goes to Numba's implementation of the NumPy
-function.
+function, or to that of `complex_numbers`.
 """
 
 import inspect
@@ -83,8 +83,12 @@ def _declare_intrinsic(module: ir.Module, name: str, type: ir.Type) -> None:
     module.declare_intrinsic(name, [type], ir.FunctionType(type, [type] * operands))
 
 
-def kernel(reference: Callable[..., Any], takes_complex: bool = True) -> Callable[[Body], Callable[..., Any]]:
-    """Make the callable; `reference` is what it does in plain Python."""
+def kernel(reference: Callable[..., Any], takes_complex: bool = True,
+           of_complex: Callable[..., Any] | None = None) -> Callable[[Body], Callable[..., Any]]:
+    """Make the callable; `reference` is what it does in plain Python.
+
+    of_complex: for complex numbers, where Numba's implementation of `reference` will not do.
+    """
 
     def register(body: Body) -> Callable[..., Any]:
         arity = len(inspect.signature(body).parameters)
@@ -99,7 +103,8 @@ def kernel(reference: Callable[..., Any], takes_complex: bool = True) -> Callabl
         make_callable_by_compiled_code(call, body, arity, takes_complex)
         if takes_complex:
             for number in COMPLEX:
-                lower_builtin(call, *[number] * arity)(partial(lower_reference, calling(reference, arity)))
+                lower_builtin(call, *[number] * arity)(
+                    partial(lower_reference, of_complex or calling(reference, arity)))
         return call
 
     return register

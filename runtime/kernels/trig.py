@@ -13,7 +13,7 @@ attribute), which look whether any of their elements is large.
 
 import numpy as np
 
-from gradsmith.kernels import polynomials
+from gradsmith.kernels import complex_numbers, polynomials
 from gradsmith.kernels.exponential import nearest_integer
 from gradsmith.kernels.expression import (
     F32,
@@ -161,7 +161,7 @@ def cos(x: Value) -> Value:
     return for_large("cos", x, sin_of_quadrants(x, 1))
 
 
-@kernel(np.tan)
+@kernel(np.tan, of_complex=complex_numbers.tan)
 def tan(x: Value) -> Value:
     """The tangent of an angle in radians."""
     r, r_low, n_bits = reduce(x)

@@ -23,6 +23,7 @@ TEMPLATES: dict[str, str] = {
     **{name: f"np.{name}({{0}})" for name in _ONE},
     **{name: f"np.{name}({{0}}, {{1}})" for name in _TWO},
     "accumulate": "{0} + {1}",
+    "complex_divide": "np.divide({0}, {1})",
     "int_power": "{0} ** {1}",
     "expit": "1.0 / (1.0 + np.exp(-{0}))",
     "erf": "math.erf({0})",

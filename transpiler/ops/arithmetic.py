@@ -72,6 +72,10 @@ multiply.multiplies = Product.PLAIN
 add.linear_in, subtract.linear_in, multiply.linear_in = ((0, 1),), ((0, 1),), ((0,), (1,))
 
 
+def _divide_source(x: Type, y: Type) -> str:
+    return "complex_divide({0}, {1})" if x.kind == "c" else "{0} / {1}"
+
+
 def _divide_partials(x: Value, y: Value, r: Value) -> tuple[Value, Value]:
     """Of x / y: one division serves both, and 1 / y none at all."""
     inverse = 1 / y
@@ -79,7 +83,7 @@ def _divide_partials(x: Value, y: Value, r: Value) -> tuple[Value, Value]:
 
 
 divide = elementwise(
-    "divide", np.divide, partials=_divide_partials, singular=(0, 1), scalar="{0} / {1}",
+    "divide", np.divide, partials=_divide_partials, singular=(0, 1), scalar=_divide_source,
     stablehlo="divide", kinds="fc", cost=4, simplify=simpler_quotient,
     samples=[*between(0.5, 2, arity=2), complex_plane(2), corner([1, 0, -2], [INF, 2, INF])],
     doc="x / y of floating-point or complex numbers; integers are converted before.")
@@ -236,7 +240,9 @@ class IntPower(Elementwise):
     def scalar(x: Type, *, n: int) -> str:
         if n == 2:
             return "{0} * {0}"
-        return f"{{0}} ** {n}" if x.kind == "c" else f"int_power({{0}}, {n})"
+        if x.kind != "c":
+            return f"int_power({{0}}, {n})"
+        return f"{{0}} ** {n}" if n >= 0 else f"complex_divide(1, {{0}} ** {-n})"
 
     def jvp(self, tangents: Sequence[Value | None], args: Sequence[Value], result: Value, *, n: int,  # type: ignore
             **params: Any) -> Any:

@@ -7,6 +7,8 @@ Make it again, rather than edit it, with
 import numpy as np
 from numba import njit
 
+from gradsmith.kernels import complex_divide
+
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def complex_modulus_grad(z):
@@ -18,6 +20,7 @@ def complex_modulus_grad(z):
         z_i = z[i]
         a = abs(z_i)                            # complex_modulus.py:6
         c = np.complex128(2.0 * a)              # complex_modulus.py:6
-        s = complex(0.0, 0.0) if a == 0.0 else z_i.conjugate() / np.complex128(a)  # complex_modulus.py:6
-        d_z[i] = 0.0 if c == 0.0 else c * s     # complex_modulus.py:6
+        d = complex_divide(z_i.conjugate(), np.complex128(a))  # complex_modulus.py:6
+        d_z_1 = 0.0 if c == 0.0 else c * (complex(0.0, 0.0) if a == 0.0 else d)  # complex_modulus.py:6
+        d_z[i] = d_z_1
     return d_z
