@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ hand_on ─ abreast ─ reuse
-      ─ settle ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ hand_on ─ abreast
+      ─ reuse ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -30,6 +30,7 @@ from .optimize.fuse_adds import fuse_adds
 from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.gather import gather_adds
 from .optimize.gather_rows import gather_rows
+from .optimize.grow_tapes import grow_tapes
 from .optimize.hand_on import hand_on
 from .optimize.hoist import hoist_all
 from .optimize.interchange import interchange
@@ -112,6 +113,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("put_back", put_back, "places cleared and then added to are stored to"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
     Stage("fuse", fuse_mutual_calls, "funcs that call each other in a circle made one", whole=True),
+    Stage("grow", grow_tapes, "loops that count the trips of a loop made one with it, with tapes that grow"),
     Stage("rows", read_rows, "elements of rows read where the row is"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),

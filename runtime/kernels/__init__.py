@@ -113,6 +113,7 @@ _ON_DEMAND = {
     "normal_loops": ("normal_numbers",),
     "random_words": ("fold_in", "threefry"),
     "rejection": ("gamma_draw", "gamma_draws"),
+    "fits": ("fits_in_memory",),
     "sharing": ("apart", "distinct"),
     "sorting": ("sort", "argsort"),
     "stream_formulas": ("fma", "stream_erfinv"),

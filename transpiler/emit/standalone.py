@@ -39,6 +39,7 @@ TEMPLATES: dict[str, str] = {
     "inv": "np.linalg.inv({0})",
     "cholesky": "np.linalg.cholesky({0})",
     "det": "np.linalg.det({0})",
+    "fits_in_memory": "{0} <= 2**40",
 }
 
 

@@ -29,9 +29,12 @@ def read_rows(func: Func) -> Func:
 
     def change(let: Let) -> Let | Value:
         row = rows.get(let.args[0]) if let.op.access == "load" else None
-        if row is None or let.targets[0].type.shape:
+        if row is None or (let.targets[0].type.shape and not _is_beginning(row)):
             return let
         array, *scalars = row.args
+        if _is_beginning(row):
+            found: Value = ops.load(array, *let.args[1:], index=let.params["index"])
+            return found
         place = positions(row.params["index"], scalars, let.args[1:])
         value: Value = ops.load(array, *place, index=(At(),) * len(place))
         return value
@@ -57,7 +60,8 @@ def _rows(func: Func) -> dict[Value, Let]:
             for value in operands(stmt):
                 if value not in rows:
                     continue
-                if isinstance(stmt, Let) and stmt.op.access == "load" and not stmt.target.type.shape:
+                if isinstance(stmt, Let) and stmt.op.access == "load" and (
+                        not stmt.target.type.shape or _is_beginning(rows[value])):
                     nested.update({value} - own)
                 elif value not in own or not _fuses(stmt, value):
                     rows.pop(value)
@@ -91,11 +95,16 @@ def _made_or_written(func: Func) -> set[Value]:
 
 
 def _is_row(let: Let) -> bool:
-    """Whether the elements lie next to each other, in a larger array."""
+    """Whether the elements lie next to each other, in a larger array, or are its first ones along each axis."""
     index = let.params["index"]
     last = index[-1] if index else None
-    return isinstance(let.args[0], Var) and isinstance(last, Span) and last.step in (1, -1) and any(
-        isinstance(item, At) for item in index) and let.op.is_pure and bool(let.target.type.shape)
+    return isinstance(let.args[0], Var) and bool(let.target.type.shape) and (_is_beginning(let) or (
+        isinstance(last, Span) and last.step in (1, -1) and any(isinstance(item, At) for item in index)))
+
+
+def _is_beginning(let: Let) -> bool:
+    """Whether each element has the indices that it has in the array."""
+    return all(isinstance(item, Span) and item.start == 0 and item.step == 1 for item in let.params["index"])
 
 
 def _fuses(stmt: Stmt, value: Value) -> bool:
