@@ -15,7 +15,7 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, Search, definition, is_steady, lift, marks_of, sample, unsupported
+from .base import Into, RuleError, Sample, Search, definition, is_steady, lift, marks_of, sample
 from .families import Elementwise, broadcast_shapes, broadcast_to, elementwise, register
 from .samples import between, complex_plane, corner, integers, truths
 
@@ -102,7 +102,7 @@ bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "^", "xor", _with_neutral(Fal
 
 fits_in_memory = elementwise(
     "fits_in_memory", lambda size: np.less_equal(size, 2**40), partials=None, scalar="fits_in_memory({0})",
-    result_dtype=_to_bool, kinds="i", stablehlo=unsupported("arrays there have all the room they need"),
+    result_dtype=_to_bool, kinds="i", stablehlo=lambda h, x: h.compare("LE", x, h.constant(2**40, x.type)),
     samples=[sample(np.int64(n)) for n in (-1, 0, 1000, 2**62)],
     doc="Whether there is memory for that many bytes (int64); the reference takes 1 TiB for all there is.")
 invert = elementwise(
