@@ -59,8 +59,7 @@ def kepler_grad(m, e):
         t_4_i = t_4_tape[i]
         q = 1.0 / (1.0 - e * t_4_i)             # kepler.py:10
         d = d_tape[i] * q * e * t_tape[i] - q   # kepler.py:10
-        s = 0.0 if d_u_1 == 0.0 else d_u_1 * (d + q * e * t_4_i)  # kepler.py:10
-        d_u = s + (d_result + d_u)              # kepler.py:10
+        d_u = d_u_1 + (0.0 if d_u_1 == 0.0 else d_u_1 * (d + q * e * t_4_i))  # kepler.py:10
         d_result = 0.0
         d_m = accumulate(d_m, 0.0 if d_u_1 == 0.0 else d_u_1 * q)  # kepler.py:10
     return d_u + d_m                            # kepler.py:9
