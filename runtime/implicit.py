@@ -34,7 +34,7 @@ from .custom_rules import custom_jvp
 from .implicit_calls import solved_call
 from .linear_solvers import bicgstab, cg, gmres
 from .transforms import jacfwd, jit, jvp, vjp
-from .tree_vectors import ravel, unravel
+from .tree_vectors import from_reals, in_reals, is_complex, ravel, unravel
 
 if TYPE_CHECKING:
     from .transpiler.frontend.interpreter import Interpreter
@@ -161,7 +161,11 @@ def _rule(solve: Solve | None, has_aux: bool, residual: Callable[..., Any], solv
 
 
 def _dense(residual: Callable[..., Any], x: Any, args: tuple[Any, ...], right: Any) -> Any:
-    """y with (d residual / d x) y = right."""
+    """y with (d residual / d x) y = right.  The derivative of a complex residual need not be complex linear: real and
+    imaginary parts are unknowns of their own."""
+    if is_complex(x):
+        matrix = jacfwd(lambda v: in_reals(residual(from_reals(v, x), *args)))(in_reals(x))
+        return from_reals(np.linalg.solve(matrix, in_reals(right)), x)
     if not isinstance(x, (tuple, list, dict)) and np.ndim(x) == 0:
         return right / jvp(lambda z: residual(z, *args), (x,), (np.ones_like(x),))[1]
     matrix = jacfwd(lambda v: ravel(residual(unravel(v, x), *args)))(ravel(x))

@@ -197,6 +197,34 @@ def test_a_residual_of_another_form():
         evaluated(jacrev(halves), 1.0)
 
 
+def by_iteration(step, start, a):
+    for _ in range(200):
+        start = step(start, a)
+    return start
+
+
+M = np.array([[0.2 + 0.1j, 0.3], [0.1j, -0.2]])
+
+
+@pytest.mark.parametrize("step, start, a", [
+    (lambda z, a: 0.3 * np.conj(z) ** 2 - a, 0.1 + 0.1j, 0.5 + 0.2j),               # not complex linear
+    (lambda z, a: M @ z + 0.1 * np.conj(z) * z + a, np.zeros(2, complex), np.array([0.3 + 1j, 0.2 - 0.1j])),
+    (lambda z, a: {"u": 0.3 * np.conj(z["v"]) + a, "v": 0.2 * z["u"] * np.imag(a) + 0.1},
+     {"u": np.zeros(1, complex), "v": np.zeros(1, complex)}, 0.5 + 0.2j),
+])
+def test_complex_unknowns(step, start, a):
+    """Of a real function, the derivative by the real part, less i times that by the imaginary part."""
+    def size(z):
+        return sum([np.sum(np.abs(part) ** 2) for part in gradsmith.tree.leaves(z)])
+
+    step_size = 1e-6
+    directions = [(np.reshape(e, np.shape(a)), unit) for e in np.eye(np.size(a)) for unit in (1.0, 1.0j)]
+    differences = [sum(sign * size(by_iteration(step, start, a + sign * step_size * unit * e)) for sign in (1, -1))
+                   / (2 * step_size) for e, unit in directions]
+    expected = np.reshape(np.array(differences[::2]) - 1j * np.array(differences[1::2]), np.shape(a))
+    close(expected, evaluated(grad(lambda a, start: size(implicit.fixed_point(step, start, a))), a, start), 1e-7)
+
+
 def test_compiled():
     gradient = gradsmith.jit(grad(cube_root, 1))
     close(FIRST, gradient(10.0, A))
