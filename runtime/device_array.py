@@ -104,9 +104,10 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.size * self.itemsize
 
     @property
-    def device(self) -> Device:
-        """Where the elements are; the first of the devices of a mesh."""
-        return self._device
+    def device(self) -> Any:
+        """Where the elements are: a device, or how they are divided among those of a mesh (a `jax.sharding.Sharding`,
+        as JAX's arrays have it)."""
+        return self._buffer.sharding if self._spread else self._device
 
     def devices(self) -> set[Device]:
         """The devices that hold the elements: one, or those of a mesh."""

@@ -31,11 +31,12 @@ from .transpiler.emit.stablehlo import emit_module
 from .transpiler.errors import RuleError, error
 from .transpiler.frontend.preparing import before_transforms
 from .transpiler.frontend.trace import Trace, trace
-from .transpiler.frontend.trees import LeafNode, Structure, TreeNode, rebuild
+from .transpiler.frontend.trees import LeafNode, StaticNode, Structure, TreeNode, rebuild
 from .transpiler.frontend.values import Leaf
+from .transpiler.ir.build import const
 from .transpiler.ir.dims import symbols_of
 from .transpiler.ir.library import Program, each_func, main_of
-from .transpiler.ir.nodes import Func, Var
+from .transpiler.ir.nodes import Func, Module, Value, Var
 from .transpiler.ir.types import I64, Type
 from .transpiler.ir.walk import all_statements, blocks, definitions, operands, reads, sizes_used
 from .transpiler.raise_loops.findings import Finding
@@ -183,6 +184,7 @@ def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, sour
     findings: list[Finding] = []
     with raising(findings) if options.raise_loops else nullcontext():
         traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
+    traced = _with_known_results(traced)
     func = _sized(traced)
     if options.cast is not None:
         func = in_single_precision(func)
@@ -316,6 +318,37 @@ def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Argu
         if not fixed:
             return found, _without(given, known)
         given = _with_known(given, {id(leaf) for leaf in fixed})
+
+
+def _with_known_results(found: Trace) -> Trace:
+    """Numbers that are known while transpiling are results, too, as constants."""
+    returned = iter(found.func.returned)
+    leaves: list[Value] = []
+
+    def visit(structure: Structure) -> Structure:
+        if isinstance(structure, TreeNode):
+            return dataclasses.replace(structure, children=tuple(map(visit, structure.children)))
+        if isinstance(structure, LeafNode):
+            leaves.append(next(returned))
+            return structure
+        value = structure.value
+        if type(value) in (tuple, list) and value:
+            children = tuple(visit(StaticNode(part)) for part in value)
+            return TreeNode(type(value).__name__, type(value), (), children)
+        if not isinstance(value, (bool, int, float, complex, np.bool_, np.number)):
+            return structure
+        known = np.asarray(value)
+        leaves.append(const(known.item(), Type(known.dtype.name)))
+        return LeafNode("scalar") if isinstance(value, np.generic) else LeafNode("weak", type(value))
+
+    tree = visit(found.out_tree)
+    if tree == found.out_tree:
+        return found
+    main = main_of(found.func)
+    results = (*leaves, *main.results[len(main.returned):])
+    main = dataclasses.replace(main, body=dataclasses.replace(main.body, results=results), result_names=())
+    rest = found.func.funcs[1:] if isinstance(found.func, Module) else ()
+    return dataclasses.replace(found, func=Module((main, *rest)) if rest else main, out_tree=tree)
 
 
 def to_be_known(found: Trace, guarded: bool = True) -> list[Leaf]:

@@ -148,7 +148,7 @@ class OnMesh:
 
     def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
         if isinstance(value, DeviceArray):
-            here = value.buffer(uploader(value.device))
+            here = value.buffer(uploader(min(value.devices())))
             if here.dtype != self.target.dtype(param.type):
                 here = np.array(value).astype(self.target.dtype(param.type))
         else:               # a copy: jax reads it later, when its owner may have changed it

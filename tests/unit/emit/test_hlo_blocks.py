@@ -516,3 +516,13 @@ def test_max_trips_bounds_loops_that_an_array_bounds():
             np.testing.assert_allclose(slope, gradsmith.grad(nested)(x, q), rtol=1e-13)
         else:
             assert "more often than max_trips = 3" in made.failures[code - 1].message
+
+
+def test_known_numbers_are_results_as_constants():
+    def known(x):
+        return x * 2, (3, "text", None), np.float32(0.5)
+
+    made = lowered(known, 1.5)
+    assert ("result[0]", "result[1][0]", "result[2]") == made.results
+    assert "tensor<i64> {jax.result_info" in made.text
+    assert (3.0, (3, "text", None), np.float32(0.5)) == made.rebuilt([np.float64(3.0), np.int64(3), np.float32(0.5)])
