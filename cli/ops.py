@@ -167,8 +167,9 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def all_names() -> list[str]:
     """Every name that users may write."""
+    from gradsmith.transpiler.frontend.numpy_in_python import COMPOSED
     from gradsmith.transpiler.ops.spelling import SPELLINGS
-    return sorted({spelling_name(key) for key in SPELLINGS})
+    return sorted({spelling_name(key) for key in (*SPELLINGS, *COMPOSED)})
 
 
 # ---------------------------------------------------------------------------------------------------------------

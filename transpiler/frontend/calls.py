@@ -157,9 +157,13 @@ def _call_library(it: Interpreter, callee: Any, args: tuple[Any, ...], kwargs: d
     """A function of NumPy, SciPy or the standard library: its spelling, or itself where all is known."""
     owner = getattr(callee, "__self__", None)
     from .in_place import IN_PLACE, at
+    from .numpy_in_python import composed_of
     in_place = IN_PLACE.get(_hashable(callee))
     if in_place is not None:
         return in_place(it, *args, **kwargs)
+    composed = composed_of(callee)
+    if composed is not None and not (is_static(args) and is_static(kwargs)):
+        return it.call(composed, args, kwargs, it.here)
     if isinstance(owner, np.ufunc) and callee.__name__ == "at":
         return at(it, owner, *args, **kwargs)
     if isinstance(owner, np.ufunc):

@@ -21,6 +21,7 @@ from .grown import holds_grown, without_grown
 from .grown_methods import join_rows
 from .guards import Unify
 from .masked import call_masked, shown
+from .numpy_in_python import COMPOSED
 from .values import KNOWN_SIZE, ArrayRef, Masked, from_numpy, is_static, to_python
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def name_of(key: Any) -> str:
 def not_supported(key: Any) -> RuleError:
     """NumPy has the function, but it has no spelling here."""
     name = name_of(key)
-    by_last_name = {name_of(k).rpartition(".")[2]: name_of(k) for k in SPELLINGS}
+    by_last_name = {name_of(k).rpartition(".")[2]: name_of(k) for k in (*SPELLINGS, *COMPOSED)}
     near = [by_last_name[last] for last in nearest(name.rpartition(".")[2], by_last_name)]
     return RuleError(f"{name} is not supported", kind=NotImplementedError, code="E202",
                      help=offer(near) or "`gradsmith ops` lists what is supported; write it in "
