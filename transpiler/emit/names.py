@@ -183,7 +183,8 @@ class Naming:
         return f"{whole}_{indices}" if indices else f"{whole}_at"
 
     def _name_index(self, index: Var) -> None:
-        base = self._base(index.name)
+        named_t = _NAMELESS.fullmatch(index.name)       # by the user: an index without a name is `i`
+        base = "t" if named_t else self._base(index.name)
         choices = [base] if base != "i" and not _NUMBERED.search(base) else INDICES
         for choice in choices:
             if self._is_free(choice, index):

@@ -65,7 +65,7 @@ def test_amounts_add_up():
     model("""
         def f(x: "f64", y: "f64", n: "i64"):
             for t in range(n):
-                x, y = np.sin(x) * y, np.cos(x) * y
+                x, y = x * y, y - x * x
             return x + y
     """)
     said = labels(annotate("f", "-t", "grad(argnums=(0, 1))", "--brief"))
@@ -125,14 +125,14 @@ def test_an_inner_loop_that_is_run_again():
             for i in range(x.shape[0]):
                 y = x[i]
                 while y > 0.1:
-                    y = np.sin(y) * y
+                    y = 0.5 * y * y
                 s += y
             return s
     """)
     said = labels(annotate("f", "-t", "grad", "--brief"))
     assert "run again" in said["while y > 0.1:"]
     assert "allocates" in said["for i in range(x.shape[0]):"]       # the tapes of a run: their size is found there
-    assert "saved 8 B/trip" in said["y = np.sin(y) * y"]
+    assert "saved 8 B/trip" in said["y = 0.5 * y * y"]
     page = annotate("f", "-t", "grad", "--format", "html")
     assert "as it is run again in the reverse part; the memory is used over" in page
 
