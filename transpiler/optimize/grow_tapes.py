@@ -20,6 +20,7 @@ A tape that does not fit in memory is a MemoryError that names the loop.  Inside
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ from ..ir.walk import (
     with_body,
     with_contents,
 )
+from .dead_code import live
 
 ROOM = 64           # rows of a tape of numbers to begin with
 ROOM_OF_ARRAYS = 8  # and of one of arrays
@@ -229,7 +231,7 @@ def _joined(pair: Pair, sizes: set[str]) -> tuple[list[Stmt], dict[Var, Value]]:
         copier.values.update((loop.carries[k], t) for k, t in zip(pair.tapes, grown))
         copier.sizes[pair.rows] = symbol(more.name, 0)
         bodies = [(loop.body, copier), (count.body, Copier())]
-        if any(isinstance(s, Check) for s in all_statements(count.body)):
+        if _checks(count.body) - _checks(loop.body):
             bodies.reverse()            # what is checked comes before what must have been checked
         _emit_once(bodies)
         results = {body: [own_copier.value(r) for r in body.results] for body, own_copier in bodies}
@@ -244,6 +246,11 @@ def _joined(pair: Pair, sizes: set[str]) -> tuple[list[Stmt], dict[Var, Value]]:
     with building(loc=loop.loc) as behind:
         replaced.update((loop.targets[k], _as_long_as_needed(pair, tape)) for k, tape in zip(pair.tapes, last))
     return [*begin.stmts, made, *pair.after, *behind.stmts], replaced
+
+
+def _checks(block: Block) -> Counter[Any]:
+    """How often the block checks what."""
+    return Counter((s.kind, s.message, s.loc) for s in all_statements(block) if isinstance(s, Check))
 
 
 def _named_as(init: Value, tape: Var) -> Var:
@@ -349,13 +356,16 @@ def _same(a: Value, b: Value) -> bool:
 
 
 class _Numbers:
-    """Values with equal numbers are equal.  Operations are numbered by what they are of, branches result by result."""
+    """Values with equal numbers are equal.  Operations are numbered by what they are of, branches result by result,
+    loops by all that a result goes through from trip to trip."""
 
-    def __init__(self, equal: Mapping[Var, Var] | None = None) -> None:
+    def __init__(self, equal: Mapping[Var, Var] | None = None, around: _Numbers | None = None) -> None:
+        """around: the numbers outside of a loop whose body this is for."""
         self._equal = equal or {}
-        self._of: dict[Var, Any] = {}
-        self._number: dict[Any, int] = {}
+        self._of: dict[Var, Any] = {} if around is None else dict(around._of)
+        self._number: dict[Any, int] = {} if around is None else around._number
         self._first: dict[int, Var] = {}
+        self._depth: int = 0 if around is None else around._depth + 1
 
     def of(self, value: Value) -> Any:
         if isinstance(value, Const):
@@ -372,11 +382,12 @@ class _Numbers:
 
     def known(self, stmt: Stmt, copier: Copier) -> list[Var] | None:
         """The values that the statement's copy would give, where all of them are there already."""
-        if not isinstance(stmt, (Let, If)) or any(t.type.shape and symbols_of(d).keys() & copier.sizes.keys()
-                                                  for t in stmt.targets for d in t.type.shape):
+        inside = [stmt, *(s for b in blocks(stmt) for s in all_statements(b))]
+        if not isinstance(stmt, (Let, If, For)) or any(isinstance(s, (Call, While)) or (
+                isinstance(s, Check) and s.prints) for s in inside) or any(
+                    symbols_of(d).keys() & copier.sizes.keys() for t in stmt.targets for d in t.type.shape):
             return None
-        own = _Numbers()
-        own._equal = {old: new for old, new in copier.values.items() if isinstance(new, Var)}
+        own = _Numbers({old: new for old, new in copier.values.items() if isinstance(new, Var)})
         own._of, own._number = dict(self._of), dict(self._number)
         found = [self._first.get(own._number.get(key, -1)) for key in own._keys(stmt)]
         return found if found and all(v is not None for v in found) else None  # type: ignore[return-value]
@@ -393,5 +404,30 @@ class _Numbers:
                         self.add(inner, is_nested=True)
                 pred = self.of(stmt.pred)
                 return [("if", pred, self.of(a), self.of(b)) for a, b in zip(stmt.then.results, stmt.orelse.results)]
+            case For():
+                return [self._loop(stmt, k) for k in range(len(stmt.targets))]
             case _:
                 return [(stmt, k) for k in range(len(stmt.targets))]
+
+    def _loop(self, loop: For, k: int) -> Any:
+        """The key of a loop's result: the range, and how the carries that it depends on begin and go on."""
+        through = _feeding(loop, k)
+        own = _Numbers(self._equal, self)
+        own._of[loop.index] = ("index", own._depth)
+        own._of.update((loop.carries[j], ("carry", own._depth, place)) for place, j in enumerate(through))
+        for stmt in loop.body.stmts:
+            own.add(stmt, is_nested=True)
+        way = tuple((self.of(loop.inits[j]), own.of(loop.body.results[j])) for j in through)
+        return "for", *map(self.of, (loop.lo, loop.hi, loop.step)), way, through.index(k)
+
+
+def _feeding(loop: For, k: int) -> list[int]:
+    """The carries that a carry depends on, itself among them."""
+    found = {k}
+    while True:
+        block = live(Block(loop.body.stmts, tuple(loop.body.results[j] for j in sorted(found))))
+        read = reads(block)
+        more = found | {j for j, carry in enumerate(loop.carries) if carry in read or carry.name in read}
+        if more == found:
+            return sorted(found)
+        found = more

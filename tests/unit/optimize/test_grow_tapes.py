@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gradsmith.transpiler import ops, pipeline
-from gradsmith.transpiler.ir.build import build_func, choose, while_loop
+from gradsmith.transpiler.ir.build import build_func, choose, for_loop, int_const, while_loop
 from gradsmith.transpiler.ir.evaluate import evaluate
+from gradsmith.transpiler.ir.index import At
 from gradsmith.transpiler.ir.nodes import Check, For, While
 from gradsmith.transpiler.ir.parse import parse_func
 from gradsmith.transpiler.ir.types import F64, Type
@@ -145,3 +146,61 @@ def test_what_stays(parts):
     """Steps other than 1, and what needs the last values of the first loop."""
     func = parse_func(COUNTED.format(**{"step": "1", "value": "1.0", "start": "x", "more": "", "results": "", **parts}))
     assert grow_tapes(func) is func
+
+
+def smoothing():
+    """A loop over elements inside."""
+    def step(x):
+        def element(i, y):
+            return [ops.store(y, ops.sin(ops.load(y, i, index=(At(),))) * 0.9, i, index=(At(),))]
+        return for_loop(int_const(0), int_const(3), [x], element, index="i", hints=["y"])
+    return build_func("f", [("a", Type("float64", (3,)))],
+                      lambda a: while_loop([a], lambda x: ops.load(x, int_const(1), index=(At(),)) > 0.1, step))
+
+
+def test_loops_inside_run_once():
+    before, after = grown(vjp(smoothing(), [True]), np.array([0.7, 0.5, 0.9]), np.ones(3))
+    (loop,) = [s for s in all_statements(after.body) if isinstance(s, While)]
+    counts = [sum(getattr(s, "op", None) is ops.sin for s in all_statements(f.body)) for f in (before, after)]
+    assert [2, 1] == counts
+    assert 1 == sum(c.type.shape == (3,) for c in loop.carries)
+
+
+def test_loops_inside_that_differ_both_run():
+    """What a carry depends on counts as well: here what is added begins as another number."""
+    func = parse_func(LOOPS.format(other="8.0"))
+    after = grow_tapes(func)
+    verify(after)
+    assert evaluate(func, 0.5) == evaluate(after, 0.5)
+    (outer,) = [s for s in all_statements(after.body) if isinstance(s, While)]
+    assert 2 == sum(isinstance(s, For) for s in all_statements(outer.body))
+    same = grow_tapes(parse_func(LOOPS.format(other="3.0")))
+    (outer,) = [s for s in all_statements(same.body) if isinstance(s, While)]
+    assert 1 == sum(isinstance(s, For) for s in all_statements(outer.body))
+
+
+LOOPS = """
+func f(x: f64) -> (f64, f64) where m >= 0:
+  y: f64, n: i64 = while carry (a: f64 = x, c: i64 = 0):
+    cond:
+      p: bool = less(a, 90.0)
+      yield p
+    do:
+      b: f64, o: f64 = for i: i64 in 0 .. 3 step 1 carry (q: f64 = a, r: f64 = 3.0):
+        v: f64 = add(q, r)
+        j: f64 = add(r, 0.5)
+        yield v, j
+      d: i64 = add(c, 1)
+      yield b, d
+  m: i64 = maximum(n, 0)
+  e: f64[m] = empty() {{shape=(m,), dtype="float64"}}
+  z: f64, t: f64[m] = for k: i64 in 0 .. n step 1 carry (g: f64 = x, u: f64[m] = e):
+    w: f64[m] = store(u, g, k) {{index=[at]}}
+    bb: f64, oo: f64 = for ii: i64 in 0 .. 3 step 1 carry (qq: f64 = g, rr: f64 = {other}):
+      vv: f64 = add(qq, rr)
+      jj: f64 = add(rr, 0.5)
+      yield vv, jj
+    yield bb, w
+  s: f64 = sum(t) {{axes=(0,)}}
+  return s, z
+"""
