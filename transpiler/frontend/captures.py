@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..ir.build import Names
-from ..ir.dims import symbol
+from ..ir.dims import DimExpr, symbol, symbols_of
 from ..ir.nodes import Var
 from ..ir.types import Type
 from ..ops.spelling import Weak
@@ -126,7 +126,10 @@ class Captures:
             symbol_name += "_"
         self.names.taken.add(symbol_name)
         self.assumptions.sizes[symbol_name] = size
-        return self.sizes.get(symbol_name, symbol(symbol_name))
+        found = self.sizes.get(symbol_name, symbol(symbol_name))
+        if isinstance(found, DimExpr) and str(found) in symbols_of(found):      # of a capture that is yet to come
+            self.assumptions.sizes.setdefault(str(found), size)
+        return found
 
     def _parameter(self, access: Access, type_: Type, weak: bool) -> Var:
         var = Var(self.names.fresh(access.name), type_)

@@ -9,6 +9,8 @@ import numba
 import numpy as np
 from tracing import check, failure, run, traced
 
+from gradsmith.transpiler.ir.walk import all_statements
+
 X = np.array([1.0, 2.0, 3.0])
 SCALE = 2.0
 COUNT = 3
@@ -371,3 +373,22 @@ def test_a_derived_length_of_one_broadcasts():
 
     found = check(f, X)
     assert found.func.params[0].type.shape == (3,)
+
+
+MATRIX, START = np.array([[0.2, 0.3], [0.1, -0.2]]), np.zeros(2)
+
+
+def test_a_size_that_a_later_capture_has_too_keeps_a_loop_one():
+    """START is read first, and has in the end the size that MATRIX gives its own name."""
+    def settled(a):
+        x = START
+        for _ in range(200):
+            before, x = x, MATRIX @ x + a
+            if np.max(np.abs(x - before)) < 1e-12:
+                break
+        return x
+
+    a = np.array([0.3, 0.2])
+    found = traced(settled, a)
+    np.testing.assert_allclose(run(found), np.linalg.solve(np.eye(2) - MATRIX, a))
+    assert len(list(all_statements(found.func.body))) < 60
