@@ -32,7 +32,7 @@ from ..ir.index import At
 from ..ir.ints import Ints, factor_of
 from ..ir.nodes import Block, Const, For, Let, Stmt, Value, Var
 from ..ir.types import F64
-from ..ops.base import Lowering, Op, Product, known_definitions
+from ..ops.base import Lowering, Op, known_definitions
 from ..optimize.simplify import fold_constants
 
 SOURCES = 3         # that a value may follow from; one of more is a source itself
@@ -65,16 +65,15 @@ def shorten_chains(loop: For, count: int) -> For:
 
 @dataclass(frozen=True)
 class Combination:
-    """A value as a sum of sources, each times a coefficient (None: once).  keeps_zeros: where the source is 0, so is
-    the product, whatever the coefficient is; masks: and the other way round."""
+    """A value as a sum of sources, each times a coefficient (None: once).  masks: a coefficient of 0 may be one of what
+    was not taken, and hides all that the source is."""
 
     of: Mapping[Var, Value | None]
-    keeps_zeros: bool = False
     masks: bool = False
 
     def times(self, source: Value, coefficient: Value) -> Value:
-        op = ops.chain if self.masks else ops.scale if self.keeps_zeros else ops.multiply
-        return op(source, coefficient)
+        """A source of 0 stays 0 where the coefficient leaves the range of numbers, which its factors might not have."""
+        return (ops.chain if self.masks else ops.scale)(source, coefficient)
 
 
 class _Rearranged:
@@ -137,10 +136,8 @@ class _Rearranged:
         sources = dict.fromkeys(source for term in terms.values() for source in term.of)
         if len(sources) > SOURCES:
             return None
-        keeps_zeros = let.op.multiplies is Product.ZEROS_WIN
         return Combination({source: self._coefficient(let, terms, source) for source in sources},
-                           keeps_zeros or any(term.keeps_zeros for term in terms.values()),
-                           (let.op.masks and not keeps_zeros) or any(term.masks for term in terms.values()))
+                           (let.op.masks and let.op.multiplies is None) or any(term.masks for term in terms.values()))
 
     def _term(self, value: Value, is_summed: bool) -> Combination:
         assert isinstance(value, Var)

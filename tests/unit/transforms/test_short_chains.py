@@ -124,6 +124,11 @@ def test_zeros_and_what_is_not_taken_hide_what_is_infinite():
     assert [0.0] == list(evaluate(made, np.inf, 1.0, 0.0))          # a zero of the adjoint
     assert [0.0] == list(evaluate(made, 0.0, np.inf, 1.0))          # and one on the way
 
+    func, loop = loop_of(lambda i, a, b, d: [d * a * b], [F64])
+    made, new = shortened(func, loop)
+    assert new is not loop
+    assert [0.0] == list(evaluate(made, 1e200, 1e200, 0.0))         # where the product of the factors is infinite
+
     def masked(i, a, b, d):
         return [ops.select(a > 1.0, d * a * b, 0.0)]
 
