@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ ascend ─ promote ─ hand_on ─ abreast
-      ─ reuse ─ settle ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ promote ─ hand_on
+      ─ abreast ─ reuse ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -34,6 +34,7 @@ from .optimize.grow_tapes import grow_tapes
 from .optimize.hand_on import hand_on
 from .optimize.hoist import hoist_all
 from .optimize.interchange import interchange
+from .optimize.lay_out import lay_out
 from .optimize.newest import read_newest
 from .optimize.place_calls import place_ruled_calls
 from .optimize.promote import promote
@@ -91,6 +92,11 @@ def interchange_all(func: Func) -> Func:
     return func if turned is func else hoist_all(tidy(turned))
 
 
+def lay_out_all(func: Func) -> Func:
+    laid = lay_out(func)
+    return func if laid is func else interchange_all(laid)      # other loops may go along rows then
+
+
 def ascend_all(func: Func) -> Func:
     upwards = ascend(func)
     return func if upwards is func else hoist_all(tidy(upwards))
@@ -121,6 +127,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
+    Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),

@@ -1,0 +1,213 @@
+"""The function's own arrays have that axis last along which the innermost loops go.
+
+    before                                            after
+    t = empty (n, m)                                  t = empty (m, n)
+    for j in 0 .. m:                                  for j in 0 .. m:
+      for k in 0 .. n:                                  for k in 0 .. n:
+        t[k, j] = x[j, k]                                 t[j, k] = x[j, k]
+
+Tapes have the order of the user's loops, which `interchange` has turned; columns that the user works on may be rows of
+memory.  Only arrays that the function makes, and of which it does nothing but read and write elements: nobody else sees
+in which order they lie.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, assert_never
+
+from ..ir.dims import symbols_of
+from ..ir.index import At
+from ..ir.ints import Ints
+from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.types import Type
+from ..ir.walk import all_statements, blocks, operands
+
+DEEPER = 8          # how much more an access counts for each loop around it
+CLEARLY = 1.5       # how much more must go along the new last axis than along the old one
+
+
+def lay_out(func: Func) -> Func:
+    if not any(map(_makes_array, all_statements(func.body))):
+        return func
+    arrays = _Arrays(func)
+    orders = arrays.orders()
+    if not orders:
+        return func
+    return replace(func, body=_Rewriting(arrays, orders).block(func.body))
+
+
+def _makes_array(stmt: Stmt) -> bool:
+    """Whether an array of rank 2 or more begins here."""
+    values = stmt.targets if isinstance(stmt, Let) and stmt.op.is_unset else operands(stmt)
+    return any(v.type.rank > 1 and (isinstance(v, Const) or v in stmt.targets) for v in values)
+
+
+def _is_element(let: Let) -> bool:
+    return (let.op.access is not None and all(isinstance(item, At) for item in let.params["index"])
+            and not any(a.type.shape for a in let.args[1:]))
+
+
+def _place(let: Let) -> tuple[Value, ...]:
+    return let.args[1 if let.op.access == "load" else 2:]
+
+
+class _Arrays:
+    """Which variables are versions of one array, and along which axes loops go through it."""
+
+    def __init__(self, func: Func) -> None:
+        self.func = func
+        self.ints = Ints(func.body)
+        self._parent: dict[Var, Var] = {}
+        self._fixed: set[Var] = set()
+        self._votes: dict[Var, list[tuple[int, int]]] = defaultdict(list)      # axis, weight
+        for var in (*func.params, *func.results):
+            self._fix(var)
+        self._block(func.body, (), 0)
+
+    def root(self, var: Var) -> Var:
+        while (parent := self._parent.get(var, var)) is not var:
+            self._parent[var] = self._parent.get(parent, parent)
+            var = parent
+        return var
+
+    def orders(self) -> dict[Var, tuple[int, ...]]:
+        """The new order of the axes of each array that gains from one."""
+        fixed = {self.root(v) for v in self._fixed}
+        votes: dict[Var, list[int]] = {}
+        for var, found in self._votes.items():
+            root = self.root(var)
+            if root not in fixed:
+                total = votes.setdefault(root, [0] * root.type.rank)
+                for axis, weight in found:
+                    total[axis] += weight
+        orders = {}
+        for root, total in votes.items():
+            best = max(range(len(total)), key=total.__getitem__)
+            if total[best] > CLEARLY * total[-1]:
+                orders[root] = (*(k for k in range(len(total)) if k != best), best)
+        return orders
+
+    def _fix(self, *values: Value) -> None:
+        self._fixed.update(v for v in values if isinstance(v, Var) and v.type.shape)
+
+    def _join(self, *values: Value) -> None:
+        roots = {self.root(v) for v in values if isinstance(v, Var) and v.type.shape}
+        for root in roots - {last := next(iter(roots), None)}:
+            assert last is not None
+            self._parent[root] = last
+
+    def _join_carries(self, loop: For | While) -> None:
+        for values in zip(loop.targets, loop.carries, loop.inits, loop.body.results):
+            self._join(*values)
+
+    def _block(self, block: Block, loops: Sequence[For], depth: int) -> None:
+        for stmt in block.stmts:
+            match stmt:
+                case Let():
+                    self._let(stmt, loops, depth)
+                case Call() | Check():
+                    self._fix(*operands(stmt), *stmt.targets)
+                case If():
+                    for values in zip(stmt.targets, stmt.then.results, stmt.orelse.results):
+                        self._join(*values)
+                    self._block(stmt.then, loops, depth)
+                    self._block(stmt.orelse, loops, depth)
+                case For():
+                    self._join_carries(stmt)
+                    whole = isinstance(stmt.step, Const) and abs(stmt.step.value) == 1      # not one of strips
+                    self._block(stmt.body, (*loops, stmt), depth + whole)
+                case While():
+                    self._join_carries(stmt)
+                    self._block(stmt.cond, (), depth + 1)
+                    self._block(stmt.body, (), depth + 1)
+                case _:
+                    assert_never(stmt)
+
+    def _let(self, let: Let, loops: Sequence[For], depth: int) -> None:
+        if not _is_element(let):
+            self._fix(*let.args, *(() if let.op.is_unset else let.targets))
+            return
+        array = let.args[0]
+        if let.op.access != "load":
+            self._join(array, let.target)
+        if loops and isinstance(array, Var):
+            name = loops[-1].index.name
+            moving = [k for k, p in enumerate(map(self.ints.dim, _place(let))) if name in symbols_of(p)]
+            if len(moving) == 1:
+                self._votes[array].append((moving[0], DEEPER ** depth))
+
+
+class _Rewriting:
+    def __init__(self, arrays: _Arrays, orders: dict[Var, tuple[int, ...]]) -> None:
+        self.arrays, self.orders = arrays, orders
+        self.made: dict[Var, Var] = {}
+
+    def _order(self, value: Value) -> tuple[int, ...] | None:
+        return self.orders.get(self.arrays.root(value)) if isinstance(value, Var) and value.type.shape else None
+
+    def value(self, value: Value, beside: Value | None = None) -> Value:
+        """What stands for the value; beside: a version of the same array, where it may be a constant."""
+        order = self._order(value if beside is None else beside)
+        if order is None:
+            return value
+        if isinstance(value, Const):
+            return Const(value.value, _turned(value.type, order))
+        if value not in self.made:
+            self.made[value] = Var(value.name, _turned(value.type, order))
+        return self.made[value]
+
+    def _vars(self, values: Sequence[Var]) -> tuple[Var, ...]:
+        return tuple(v for v in map(self.value, values) if isinstance(v, Var))
+
+    def _beside(self, values: Sequence[Value], targets: Sequence[Var]) -> tuple[Value, ...]:
+        return tuple(map(self.value, values, targets))
+
+    def block(self, block: Block, targets: Sequence[Var] | None = None) -> Block:
+        """targets: what the results are called outside."""
+        results = block.results if targets is None else self._beside(block.results, targets)
+        return Block(tuple(self._statement(s) for s in block.stmts), results)
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Let():
+                return self._let(stmt)
+            case If():
+                arms = [self.block(arm, stmt.targets) for arm in blocks(stmt)]
+                return replace(stmt, targets=self._vars(stmt.targets), then=arms[0], orelse=arms[1])
+            case For():
+                return replace(stmt, targets=self._vars(stmt.targets), carries=self._vars(stmt.carries),
+                               inits=self._beside(stmt.inits, stmt.targets), body=self.block(stmt.body, stmt.targets))
+            case While():
+                return replace(stmt, targets=self._vars(stmt.targets), carries=self._vars(stmt.carries),
+                               inits=self._beside(stmt.inits, stmt.targets), cond=self.block(stmt.cond),
+                               body=self.block(stmt.body, stmt.targets))
+            case Call() | Check():
+                return stmt
+            case _:
+                assert_never(stmt)
+
+    def _let(self, let: Let) -> Let:
+        if not let.op.is_unset and let.op.access is None:
+            return let
+        array = let.args[0] if let.op.access == "load" else let.target
+        order = self._order(array)
+        if order is None:
+            return let
+        if let.op.is_unset:
+            return replace(let, targets=self._vars(let.targets),
+                           params={**let.params, "shape": tuple(_in(order, let.params["shape"]))})
+        place = tuple(_in(order, _place(let)))
+        first = 1 if let.op.access == "load" else 2
+        return replace(let, targets=self._vars(let.targets),
+                       args=(self.value(let.args[0], array), *let.args[1:first], *place))
+
+
+def _in(order: Sequence[int], parts: Sequence[Any]) -> Iterator[Any]:
+    return (parts[k] for k in order)
+
+
+def _turned(type: Type, order: Sequence[int]) -> Type:
+    return Type(type.dtype, tuple(_in(order, type.shape)))
