@@ -95,6 +95,7 @@ negative = elementwise(
              complex_plane()], doc="-x.")
 
 negative.linear_in = ((0,),)
+negative.repeats = ("multiply", -1)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -154,8 +154,9 @@ class Op(ABC):
     checked_kinds: str = ""     # kinds of argument 0 for which others are checked before: places exist, and the like
     folding: Folding | None = None      # of two arguments: what applying it to one element after the other comes to
     relates: str | None = None  # a comparison: its sign
-    prefers: tuple[Search, Search] | None = None    # a strict comparison: how to find the best x where it compares x
-                                # to the best so far, and where it compares the best so far to x
+    prefers: tuple[Search, Search] | None = None    # a comparison: how to find the best x where it compares x to the
+                                # best so far, and where it compares the best so far to x
+    repeats: tuple[str, Any] | None = None     # of one argument: the op of two, and the other one, that do the same
     connects: str | None = None     # of bools: "and", "or" or "not"
     stops_derivatives = False   # its result does not move with its argument
     chooses = False             # of three arguments: the second where the first is true, else the third

@@ -44,7 +44,8 @@ less_equal = _comparison("less_equal", np.less_equal, "<=", "LE")
 greater = _comparison("greater", np.greater, ">", "GT")
 greater_equal = _comparison("greater_equal", np.greater_equal, ">=", "GE")
 LEAST, GREATEST = Search("argmin", "cummin"), Search("argmax", "cummax")
-less.prefers, greater.prefers = (LEAST, GREATEST), (GREATEST, LEAST)
+less.prefers = less_equal.prefers = (LEAST, GREATEST)
+greater.prefers = greater_equal.prefers = (GREATEST, LEAST)
 
 
 # ---------------------------------------------------------------------------------------------------------------

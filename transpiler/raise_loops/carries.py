@@ -1,7 +1,8 @@
 """What a loop's carries come to, and what they are in each trip.
 
     s = s + x[i]                    s + sum(x)                  in each trip: s + the sums so far
-    if x[i] > m: m = x[i]           the first largest of x, if it is larger than m
+    if x[i] > m: m = x[i]           the first largest of x, if it is larger than m; with >=, the last
+    sign = -sign                    the product of so many -1                   in each trip: the product so far
     p = x[i]                        the last x                  in each trip: x, one place on
     a[i] = ...                      see `views`
     a[k] += ..., a[i - 1] = ...     see `stores`
@@ -57,6 +58,11 @@ class Pick:
     def search(self) -> Search:
         found: Search = self.comparison.op.prefers[1 if self.swapped else 0]
         return found
+
+    @property
+    def takes_equals(self) -> bool:
+        """Whether the last of the best ones is found, not the first."""
+        return self.comparison.op.relates in ("<=", ">=")
 
     def better(self, x: Value, best: Value) -> Value:
         found: Value = self.comparison.op(best, x) if self.swapped else self.comparison.op(x, best)
@@ -179,6 +185,11 @@ class Carries:
         choice = choice_of(stmt, value)
         if choice is not None:
             return self._either(*choice, carry, number, path)
+        if isinstance(stmt, Let) and stmt.op.repeats is not None:
+            name, number_beside = stmt.op.repeats
+            folded = getattr(ops, name).folding
+            sooner = self._traced(stmt.args[0], carry, number, path) if carry.type.kind in "ifc" else None
+            return None if sooner is None else [*sooner, Term(path, const(number_beside, carry.type), folded, stmt.loc)]
         if isinstance(stmt, Let) and stmt.op.folding is not None and carry.type.kind in stmt.op.folding.kinds:
             folding: Folding = stmt.op.folding
             for k in (0, 1) if folding.commutes else (0,):
@@ -271,7 +282,7 @@ class Carries:
     def _picked(self, number: int) -> Value | None:
         """`if x > best: best, at = x, i`: the first x that no other is better than, if it is better than `best`."""
         found = self._pick_of(number)
-        if found is None:
+        if found is None or found.takes_equals:
             return None
         self._require_trips()
         lanes, judged = self.lanes, found.judged
@@ -309,16 +320,20 @@ class Carries:
 
     def _counted(self, pick: Pick) -> Value:
         """x in all trips, and what is never better where it does not count: NaN is not."""
-        lanes, x = self.lanes, pick.x
-        xs = lanes.along(x)
-        counts = lanes.holds(pick.path)
-        if x.type.kind == "f":
-            real = Lane(ops.logical_not(ops.isnan(xs)), True)
-            counts = real if counts is None else lanes.together(ops.logical_and, counts, real)
+        xs, counts = self.lanes.along(pick.x), self._counts(pick)
         if counts is None:
             return xs
-        (idle, _) = getattr(ops, pick.search.reduction).init(x.type)
+        (idle, _) = getattr(ops, pick.search.reduction).init(pick.x.type)
         return ops.select(spread(counts.value, xs.shape, counts.batched), xs, const(idle.value, xs.type))
+
+    def _counts(self, pick: Pick) -> Lane | None:
+        """In which trips x is a number, and compared at all; None: in all."""
+        lanes, x = self.lanes, pick.x
+        counts = lanes.holds(pick.path)
+        if x.type.kind == "f":
+            real = Lane(ops.logical_not(ops.isnan(lanes.along(x))), True)
+            counts = real if counts is None else lanes.together(ops.logical_and, counts, real)
+        return counts
 
     def _taken(self, number: int) -> tuple[Value, Value] | None:
         """In which trips the carry is replaced, and by what, where it is either that or stays as it is."""
@@ -328,7 +343,11 @@ class Carries:
             best: Any = getattr(ops, pick.search.scan)
             xs = self._counted(pick)
             so_far = best(lanes.before_each(self.loop.inits[pick.judged], xs), axis=0, reverse=lanes.backwards)
-            return pick.better(xs, so_far), lanes.along(pick.value)
+            better = pick.better(xs, so_far)
+            counts = self._counts(pick) if pick.takes_equals else None          # else what does not count is not better
+            if counts is not None:
+                better = ops.logical_and(better, spread(counts.value, better.shape, counts.batched))
+            return better, lanes.along(pick.value)
         options = self._options(self.loop.body.results[number], carry, number, ())
         if not options or any(self.depends(p, number) for path, _ in options for p, _ in path):
             return None

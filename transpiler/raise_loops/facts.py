@@ -64,8 +64,22 @@ class Facts:
         """The lowest and highest that the dimension is in any trip, made of sizes; None where that is not known."""
         high, below = self.ints.most(dim), self.ints.most(-dim)
         if high is None or below is None or not self.is_known(high) or not self.is_known(below):
-            return None
+            return self._extremes_of_call(dim)
         return -below, high
+
+    def _extremes_of_call(self, dim: Any) -> tuple[Any, Any] | None:
+        """Those of max(a, b) or min(a, b), with a number added."""
+        call = next((a for monomial, _ in dim.terms for a in monomial if isinstance(a, DimCall)), None) if isinstance(
+            dim, dims.DimExpr) else None
+        rest = None if call is None else dim - dims.DimExpr((((call,), 1),))
+        if call is None or not isinstance(rest, int) or call.kind not in ("max", "min"):
+            return None
+        found = [self.extremes(a) for a in call.args]
+        if None in found:
+            return None
+        join = dims.maximum if call.kind == "max" else dims.minimum
+        (low, high), (other_low, other_high) = found                            # type: ignore[misc]
+        return join(low, other_low) + rest, join(high, other_high) + rest
 
     def decided(self, comparison: Let, path: Sequence[tuple[Value, bool]], sites: Mapping[Var, Any]) -> bool | None:
         """What a comparison of ints surely is where the conditions hold, in every trip of the loops; None: not known.

@@ -139,3 +139,19 @@ def polynomial(x, c):
             p = p * x[i] + c[k]
         y[i] = p
     return y
+
+
+def last_least(x):
+    least, at = x[0], 0
+    for i in range(1, len(x)):
+        if x[i] <= least:
+            least, at = x[i], i
+    return least * at
+
+
+def alternating(x):
+    total, sign = 0.0, 1.0
+    for i in range(len(x)):
+        total += sign * x[i]
+        sign = -sign
+    return total * sign

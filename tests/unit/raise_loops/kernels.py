@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from unit.raise_loops.elements import (
+    alternating,
     best_of,
     count_below,
     differences,
     every_third,
     gathered,
     histogram,
+    last_least,
     lower_triangle,
     pairs_energy,
     polynomial,
@@ -26,6 +28,7 @@ from unit.raise_loops.elements import (
 )
 from unit.raise_loops.linear_algebra import (
     atax,
+    banded,
     bicg,
     doitgen,
     gemm,
@@ -75,6 +78,7 @@ RAISED = {
     max_pool: "f64[6,8]", softmax: "f64[7]", softmax_rows: "f64[3,5]", mean_and_variance: "f64[9]",
     layer_norm: "f64[3,5], f64[5], f64[5]", covariance: "f64[6,4]", correlation: "f64[6,4]",
     distances: "f64[4,3], f64[5,3]", saxpy: f"f64, {N}, {N}", running_sum: N,
+    last_least: "f64[9]", alternating: "f64[6]", banded: "f64[6,6], f64[6]",
     relu_with_branch: "f64[9]", roots_of_positive: "f64[9]", differences: "f64[6]", reversed_copy: "f64[6]",
     every_third: "f64[11]", histogram: "i64[9], f64[9]", gathered: "f64[5], i64[7]", best_of: "f64[9]",
     count_below: "f64[9], f64", trmm: "f64, f64[5,5], f64[5,3]", lower_triangle: M, trace_of: M,

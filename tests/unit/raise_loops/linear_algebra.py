@@ -147,3 +147,12 @@ def trmm(alpha, A, B):
                 B[i, j] += A[k, i] * B[k, j]
             B[i, j] = alpha * B[i, j]
     return B
+
+
+def banded(a, x):
+    n = len(x)
+    y = np.zeros(n)
+    for i in range(n):
+        for j in range(max(0, i - 2), min(n, i + 2)):
+            y[i] += a[i, j] * x[j]
+    return y

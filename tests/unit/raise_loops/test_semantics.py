@@ -123,6 +123,40 @@ def test_a_search_skips_nan_and_keeps_the_first_of_equal_ones():
         exactly(func, after, np.array(x))
 
 
+def test_a_search_that_takes_equal_ones_keeps_the_last():
+    def last(x):
+        best, at, steps = x[0], 0, 0.0
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):
+            y[i] = best
+            if x[i] >= best:
+                best, at = x[i], i
+            if i > 2:
+                if x[i] <= steps:
+                    steps = x[i]
+        return y, best, at, steps
+
+    func, after = made(last, "f64[9]")
+    for x in ([np.nan, 1.0, 3.0, np.nan, 3.0, 2.0, -0.0, 0.0, 1.0], [2.0, np.nan, 3.0, np.nan, 3.0, 2.0, -0.0, 0.0, 1.0],
+              [np.nan] * 9, [-0.0, 0.0] * 4 + [-1.0], [-np.inf] * 9, [np.inf, np.nan] * 4 + [np.inf], [-1e300] * 9):
+        exactly(func, after, np.array(x))
+
+
+def test_a_sign_that_changes_in_each_trip():
+    def signs(x, k):
+        sign, count = 1.0, 3
+        y = np.empty_like(x)
+        for i in range(x.shape[0]):
+            if x[i] > k:
+                sign = -sign
+            y[i] = sign
+            count = -count
+        return y, sign, count
+
+    func, after = made(signs, "f64[9], f64")
+    exactly(func, after, np.array([1.0, -2.0, np.nan, 4.0, 5.0, 0.0, 1.0, -1.0, 7.0]), 0.5)
+
+
 def test_the_running_value_of_a_search():
     def running(x):
         best = x[0]
