@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
+from unit.runtime.containers import Model, Pair
 
 import gradsmith as gs
-
-
-class Pair(NamedTuple):
-    first: Any
-    second: Any
-
-
-@dataclass
-class Model:
-    weights: Any
-    rate: Any
 
 
 def same(expected: Any, actual: Any) -> None:

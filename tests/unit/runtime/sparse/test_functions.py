@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from unit.runtime.containers import Model, Pair
 
 import gradsmith as gs
-
-
-class Pair(NamedTuple):
-    first: Any
-    second: Any
-
-
-@dataclass
-class Model:
-    weights: Any
-    rate: Any
 
 
 def same(expected: Any, actual: Any) -> None:
