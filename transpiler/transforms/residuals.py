@@ -242,7 +242,7 @@ class _Choice:
             self._price(maker, INFINITE)
             return
         self._rerun[var] = loop
-        self._price(maker, self._bytes(var) * self._trips(self.scopes.of[var]) / REUSED)
+        self._price(maker, self._bytes(var) * self._trips(self.scopes.of[var]) / _reused(loop))
         self.network.edge(("run", loop), maker, INFINITE)
 
     def _can_run_again(self, loop: For) -> bool:
@@ -338,7 +338,7 @@ class _Choice:
     def _bytes_saved(self, var: Var) -> int:
         scope = self.scopes.of[var]
         if self._is_of_rerun(var):
-            return max(1, self._bytes(var) * self._trips(scope) // REUSED)
+            return max(1, self._bytes(var) * self._trips(scope) // _reused(scope.owner))
         price = self._bytes(var) * self._trips(scope)
         loops = scope.loops()
         if any(loop.segment for loop in loops):
@@ -394,6 +394,12 @@ class _Choice:
         return per * max(self._elements(v) for v in (*let.targets, *(a for a in let.args if isinstance(a, Var) and
                                                      let.op.lowering in (Lowering.REDUCTION, Lowering.KERNEL,
                                                                          Lowering.EXPAND))))
+
+
+def _reused(loop: Any) -> int:
+    """How much cheaper the tapes of a loop that is run again are; those of a checkpointed loop are as long as the
+    budget allows, and stay in no cache."""
+    return 1 if loop.segment else REUSED
 
 
 def computed_before(scopes: Scopes, needed: Iterable[Var]) -> set[Var]:

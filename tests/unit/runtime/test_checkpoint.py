@@ -209,3 +209,19 @@ def test_segments_share_one_tape(n):
         h = 1e-6
         bend = [(gradient(u + h * e, n) - gradient(u - h * e, n)) / (2 * h) for e in np.eye(4)]
         np.testing.assert_allclose(gs.jacrev(gradient)(u, n), bend, rtol=1e-6, atol=1e-6)
+
+
+def burgers(u, n):
+    u = u.copy()
+    for _ in gs.checkpoint(range(n), every=5):
+        u[1:-1] = u[1:-1] - 0.1 * u[1:-1] * (u[2:] - u[:-2]) + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u * u)
+
+
+def test_a_segment_saves_its_states_alone():
+    """Long tapes are in no cache: what a step computes is computed again, rather than saved besides its state."""
+    u = np.linspace(0.1, 0.9, 7)
+    lines = [line.strip() for line in gs.grad(burgers).source(u, 12).splitlines()]
+    assert 2 == sum("_tape = " in line and "empty(" in line for line in lines)       # of states, and in a segment
+    slope = [burgers(u + 1e-20j * e, 12).imag / 1e-20 for e in np.eye(7)]
+    np.testing.assert_allclose(gs.grad(burgers)(u, 12), slope, rtol=1e-12)
