@@ -186,7 +186,10 @@ class Statements(Expressions):
         if part is None:
             return self.write_whole(name, shape)
         sign = self.sign()
-        self.emit(f"{name}{key} {sign} {self.value(sign, self.fitting(part))}")
+        text = self.value(sign, self.fitting(part))
+        if sign == "=" and len(part) == 1:          # NumPy itself goes wrong in x[::2] = x[:4]: it copies as it goes
+            text = f"({text}) * 1.0"
+        self.emit(f"{name}{key} {sign} {text}")
 
     def write_whole(self, name: str, shape: Shape) -> None:
         sign = self.pick(("+=", "*=", "-="))
