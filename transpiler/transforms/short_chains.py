@@ -37,6 +37,7 @@ from ..optimize.simplify import fold_constants
 
 SOURCES = 3         # that a value may follow from; one of more is a source itself
 STATES = 12         # adjoints that a loop may carry
+LONGEST = 200       # statements in a trip: in more, the arithmetic is what takes the time
 CYCLES = 4          # that an addition or multiplication takes
 MEMORY = 5          # cycles from a store to a load of the same element
 AT_ONCE = 2         # additions that begin in one cycle
@@ -46,18 +47,20 @@ GAIN = 0.9          # of the time of a trip: for less, nothing changes
 
 def shorten_chains(loop: For, count: int) -> For:
     """The loop, of which the first `count` carries are adjoints, with shorter chains where that pays."""
-    if not 0 < count <= STATES or not all(isinstance(s, Let) for s in loop.body.stmts):
+    if not 0 < count <= STATES or len(loop.body.stmts) > LONGEST or not all(
+            isinstance(s, Let) for s in loop.body.stmts):
         return loop
     body: Sequence[Let] = loop.body.stmts       # type: ignore[assignment]
-    slow = _slow_circles(loop, count)
+    ints = Ints(Block((*_lets_around(), loop), ()))
+    slow = _slow_circles(loop, count, ints)
     if not slow:
         return loop
-    best, least = loop.body, (GAIN * _cycles(loop, loop.body, count), 0.0)
+    best, least = loop.body, (GAIN * _cycles(loop, loop.body, count, ints), 0.0)
     for keeps_sums, rearranged in product((True, False), (slow, range(count))):
         with building() as b:
             results = _Rearranged(loop, body, count, keeps_sums, rearranged).emit()
         after = Block(tuple(_alive(b.stmts, results)), tuple(results))      # type: ignore[arg-type]
-        cost = _cycles(loop, after, count), _work(after)
+        cost = _cycles(loop, after, count, ints), _work(after)
         if cost < least:
             best, least = after, cost
     return loop if best is loop.body else replace(loop, body=best)
@@ -226,10 +229,10 @@ def latency(let: Let) -> int:
     return CYCLES * let.op.cost if let.op.lowering is Lowering.ELEMENTWISE else 0
 
 
-def _cycles(loop: For, block: Block, count: int) -> float:
+def _cycles(loop: For, block: Block, count: int, ints: Ints) -> float:
     """About how long a trip takes: as long as the slowest circle through what goes from trip to trip, or as all the
     arithmetic."""
-    return max(_work(block), _slowest_circle(_ways(loop, block, count)))
+    return max(_work(block), _slowest_circle(_ways(loop, block, count, ints)))
 
 
 def _work(block: Block) -> float:
@@ -238,9 +241,9 @@ def _work(block: Block) -> float:
                if let.op.lowering is Lowering.ELEMENTWISE) / AT_ONCE
 
 
-def _slow_circles(loop: For, count: int) -> list[int]:
+def _slow_circles(loop: For, count: int, ints: Ints) -> list[int]:
     """The carries on circles that take longer than the arithmetic."""
-    ways = _ways(loop, loop.body, count)
+    ways = _ways(loop, loop.body, count, ints)
     reached = [[way != NONE for way in row] for row in ways]
     for k, s, t in product(range(count), repeat=3):
         reached[s][t] = reached[s][t] or (reached[s][k] and reached[k][t])
@@ -253,10 +256,10 @@ def _slow_circles(loop: For, count: int) -> list[int]:
     return found
 
 
-def _ways(loop: For, block: Block, count: int) -> list[list[float]]:
+def _ways(loop: For, block: Block, count: int, ints: Ints) -> list[list[float]]:
     """The longest way from each adjoint at the beginning of a trip to each at its end."""
     body, results = _alive(block.stmts, block.results), block.results[:count]       # type: ignore[arg-type]
-    recurring = _recurring(loop, body)
+    recurring = _recurring(loop, body, ints)
     rows = []
     for carry, _ in zip(loop.carries, results, strict=False):
         ready: dict[Value, float] = {carry: 0}
@@ -272,9 +275,8 @@ def _ways(loop: For, block: Block, count: int) -> list[list[float]]:
     return rows
 
 
-def _recurring(loop: For, body: Sequence[Let]) -> set[Let]:
+def _recurring(loop: For, body: Sequence[Let], ints: Ints) -> set[Let]:
     """Loads that may read what an earlier trip wrote, and the writes that they may read."""
-    ints = Ints(Block((*_lets_around(), loop), ()))
     root: dict[Value, Value] = {}
     loads: list[tuple[Let, Value]] = []
     written: dict[Value, list[Let]] = {}
