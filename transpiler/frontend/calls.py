@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import error
 from ..ops.base import RuleError
 from ..ops.spelling import find_spelling
+from .binding import bind, missing_text, too_many_text, wrong_call
 from .compiled_calls import call_elementwise, elementwise_function, python_function, refuse_compiled
 from .environment import MISSING, Frame, scope_of
 from .guards import Access
@@ -337,70 +338,6 @@ def run_body(it: Interpreter, node: Any, frame: Frame, name: str) -> Any:
             it.returned_to(called_from)
 
 
-def bind(frame: Frame, parameters: Any, name: str, defaults: tuple[Any, ...], kw_defaults: dict[str, Any],
-         args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Put arguments into the frame's variables.  TypeError with the words that Python has for it."""
-    positional_only = [a.id for a in parameters.posonlyargs]
-    positional = [*positional_only, *(a.id for a in parameters.args)]
-    keyword_only = [a.id for a in parameters.kwonlyargs]
-    found: dict[str, Any] = dict(zip(positional, args))
-    if len(args) > len(positional):
-        if parameters.vararg is None:
-            raise _wrong(_too_many(name, positional, len(defaults), len(args)))
-    if parameters.vararg is not None:
-        found[parameters.vararg.id] = tuple(args[len(positional):])
-    extra: dict[str, Any] = {}
-    for key, value in kwargs.items():
-        if (key in positional and key not in positional_only) or key in keyword_only:
-            if key in found:
-                raise _wrong(f"{name}() got multiple values for argument '{key}'")
-            found[key] = value
-        elif parameters.kwarg is not None:
-            extra[key] = value
-        elif key in positional_only:
-            raise _wrong(f"{name}() got some positional-only arguments passed as keyword arguments: '{key}'")
-        else:
-            raise _wrong(f"{name}() got an unexpected keyword argument '{key}'")
-    first_default = len(positional) - len(defaults)
-    missing = []
-    for k, key in enumerate(positional):
-        if key not in found:
-            if k >= first_default:
-                found[key] = defaults[k - first_default]
-            else:
-                missing.append(key)
-    if missing:
-        raise _wrong(_missing(name, "positional", missing))
-    for key in keyword_only:
-        if key not in found and key in kw_defaults:
-            found[key] = kw_defaults[key]
-    missing = [key for key in keyword_only if key not in found]
-    if missing:
-        raise _wrong(_missing(name, "keyword-only", missing))
-    if parameters.kwarg is not None:
-        found[parameters.kwarg.id] = extra
-    frame.variables.update(found)
-
-
-def _wrong(message: str) -> RuleError:
-    return RuleError(message, kind=TypeError, code="E118")
-
-
-def _missing(name: str, kind: str, missing: list[str]) -> str:
-    quoted = [f"'{key}'" for key in missing]
-    listed = quoted[0] if len(quoted) == 1 else (f"{quoted[0]} and {quoted[1]}" if len(quoted) == 2 else
-                                                 f"{', '.join(quoted[:-1])}, and {quoted[-1]}")
-    plural = "" if len(missing) == 1 else "s"
-    return f"{name}() missing {len(missing)} required {kind} argument{plural}: {listed}"
-
-
-def _too_many(name: str, positional: list[str], with_default: int, given: int) -> str:
-    least = len(positional) - with_default
-    takes = f"{len(positional)}" if not with_default else f"from {least} to {len(positional)}"
-    plural = "" if len(positional) == 1 and not with_default else "s"
-    return f"{name}() takes {takes} positional argument{plural} but {given} {'was' if given == 1 else 'were'} given"
-
-
 def zero_argument_super(it: Interpreter, frame: Frame) -> Super:
     """`super()` in a method."""
     cell = frame.cells_of("__class__")
@@ -442,7 +379,7 @@ def construct(it: Interpreter, cls: type, args: tuple[Any, ...], kwargs: dict[st
     if init is not None:
         call_value(it, init, args, kwargs)
     elif args or kwargs:
-        raise _wrong(f"{cls.__name__}() takes no arguments")
+        raise wrong_call(f"{cls.__name__}() takes no arguments")
     return made
 
 
@@ -465,14 +402,14 @@ def _construct_dataclass(it: Interpreter, cls: Any, args: tuple[Any, ...], kwarg
     fields = [f for f in dataclasses.fields(cls) if f.init]
     positional = [f for f in fields if not f.kw_only]
     if len(args) > len(positional):
-        raise _wrong(_too_many(f"{cls.__name__}.__init__", ["self", *(f.name for f in positional)],
+        raise wrong_call(too_many_text(f"{cls.__name__}.__init__", ["self", *(f.name for f in positional)],
                                sum(_has_default(f) for f in positional), len(args) + 1))
     given = dict(zip((f.name for f in positional), args))
     for key, value in kwargs.items():
         if key in given:
-            raise _wrong(f"{cls.__name__}.__init__() got multiple values for argument '{key}'")
+            raise wrong_call(f"{cls.__name__}.__init__() got multiple values for argument '{key}'")
         if all(f.name != key for f in fields):
-            raise _wrong(f"{cls.__name__}.__init__() got an unexpected keyword argument '{key}'")
+            raise wrong_call(f"{cls.__name__}.__init__() got an unexpected keyword argument '{key}'")
         given[key] = value
     made = Instance(cls, {})
     missing = []
@@ -486,7 +423,7 @@ def _construct_dataclass(it: Interpreter, cls: Any, args: tuple[Any, ...], kwarg
         elif f.init:
             missing.append(f.name)
     if missing:
-        raise _wrong(_missing(f"{cls.__name__}.__init__", "positional", missing))
+        raise wrong_call(missing_text(f"{cls.__name__}.__init__", "positional", missing))
     after = it.find_special(made, "__post_init__")
     if after is not None:
         call_value(it, after, (), {})
