@@ -47,6 +47,8 @@ from .transpiler.transforms.batch_dependence import Parts, parting
 
 PRECISIONS = ("highest", "high", "default")
 
+HALVES = ("float16", "bfloat16")        # what arrays may be stored in; they are computed with as float32
+
 
 @dataclass(frozen=True)
 class ShapeDtypeStruct:
@@ -122,7 +124,8 @@ class Lowered:
                 raise ValueError(f"{name} was given as a shape and dtype, without elements")
         if self.options.captures == "parameters":
             found += [captured(capture.get()) for capture in self.trace.captures]
-        return [np.asarray(v, p.type.dtype) for v, p in zip(found, self.func.params)]
+        return [np.asarray(v, None if str(getattr(v, "dtype", "")) in HALVES else p.type.dtype)
+                for v, p in zip(found, self.func.params)]
 
     def rebuilt(self, results: Sequence[Any]) -> Any:
         """The user's own result from the results of @main."""
@@ -174,7 +177,8 @@ def lowered(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
             source: str | None = None) -> Lowered:
     """Trace `fun` at these arguments and write it."""
     parameters = list(getattr(fun, "parameters", ())) or _parameters(fun)
-    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC), options.cast)
+    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC), options.cast,
+                      halves=options.cast is None)
     return lowered_at(fun, given, options, source)
 
 
@@ -219,7 +223,9 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
     try:
         made = emit_module(func, name=options.name, locations=options.locations, checked=options.checked,
                            constants=constants, arguments=labels, results=results, max_trips=options.max_trips,
-                           half=half_of(options.cast), precision=options.precision)
+                           half=half_of(options.cast), precision=options.precision,
+                           stored={p: given.stored[id(leaf)] for p, leaf in zip(main.params, given.leaves)
+                                   if id(leaf) in given.stored})
     except RuleError as problem:
         raise problem.at(None) from None
     return Lowered(made.text, tuple(labels), results, made.failures, main, traced, options, tuple(given.leaves),
@@ -233,44 +239,50 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
 @dataclass(frozen=True)
 class Arguments:
     """args, kwargs: trees with Leafs.  leaves, names, values: of the run-time leaves, in order; a value is None where
-    only its type is known."""
+    only its type is known.  stored: by the id of a float32 leaf, the half precision that it comes in."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     leaves: list[Leaf]
     names: list[str]
     values: list[Any]
+    stored: dict[int, str] = field(default_factory=dict)
 
 
 def described(args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = (),
-              static: Static = NOTHING_STATIC, cast: str | None = None) -> Arguments:
+              static: Static = NOTHING_STATIC, cast: str | None = None, halves: bool = False) -> Arguments:
     """The arguments taken apart, with every size a number.  cast: floats of theirs are in single precision already.
+    halves: arrays may be stored in half precision.
     TranspileError: a size or a dtype that is not known."""
     names = [*parameters[:len(args)], *(f"argument {k}" for k in range(len(parameters), len(args)))]
-    maker = _Sized(cast)
+    maker = _Sized(cast, halves)
     made = tuple(maker.static(a, n) if static.has(k, n, len(args)) else maker.visit(a, n)
                  for k, (a, n) in enumerate(zip(args, names, strict=True)))
     more = {n: maker.static(a, n) if n in static.names else maker.visit(a, n) for n, a in kwargs.items()}
-    return Arguments(made, more, maker.leaves, maker.names, maker.values)
+    return Arguments(made, more, maker.leaves, maker.names, maker.values, maker.stored)
 
 
 class _Sized(_Maker):
     """Makes leaves whose sizes are numbers, also of specs."""
 
-    def __init__(self, cast: str | None = None) -> None:
+    def __init__(self, cast: str | None = None, halves: bool = False) -> None:
         super().__init__()
+        self.halves = halves
         self.names: list[str] = []
+        self.stored: dict[int, str] = {}
         self.cast = cast
 
     def visit(self, x: Any, name: str) -> Any:
         if isinstance(x, str) and looks_like_array_spec(x):
-            x = parse_spec(x)
+            x = parse_spec(x, halves=self.halves or half_of(self.cast) is not None)
         if isinstance(x, (ArraySpec, ScalarSpec)):
             return self._spec(x, name)
         if not isinstance(x, (np.ndarray, np.generic, type)) and hasattr(x, "shape") and hasattr(x, "dtype"):
             return self._spec(ShapeDtypeStruct(tuple(x.shape), np.dtype(x.dtype)), name)
         if self.cast is not None and isinstance(x, (np.ndarray, np.generic)):
             x = x.astype(shorter(x.dtype.name)) if x.dtype.name != shorter(x.dtype.name) else x
+        if isinstance(x, np.ndarray) and self.halves and x.dtype.name in HALVES:
+            return self._half(Leaf(Type("float32", x.shape), False, x, writable=False), x, x.dtype.name, name)
         mark = len(self.leaves)
         made = super().visit(x, name)
         if len(self.leaves) == mark + 1 and made is self.leaves[mark]:
@@ -282,12 +294,21 @@ class _Sized(_Maker):
             x = self._as_ndarray(x, name)
         return self._leaf(Leaf(Type(self._dtype(x.dtype, name), x.shape), False, x, writable=x.flags.writeable), x, ())
 
+    def _half(self, leaf: Leaf, value: Any, dtype: str, name: str) -> Leaf:
+        self.names.append(name)
+        made = self._leaf(leaf, value, ())
+        self.stored[id(made)] = dtype
+        return made
+
     def _spec(self, spec: Any, name: str) -> Leaf:
         shape = spec.dims if isinstance(spec, ArraySpec) else getattr(spec, "shape", ())
         for dim in shape:
             if not isinstance(dim, int):
                 raise error("E207", f"StableHLO needs every size as a number, and {name} is {spec}", None,
                             help=f"give a number for {'`:`' if dim is None else f'`{dim}`'} in the type of `{name}`")
+        if self.halves and str(spec.dtype) in HALVES:
+            kind = Type("float32", tuple(shape))
+            return self._half(Leaf(kind, False, None, layout="C" if shape else None), None, str(spec.dtype), name)
         dtype = shorter(spec.dtype) if self.cast is not None else spec.dtype
         if dtype in ("float16", "bfloat16") and half_of(self.cast) == dtype:
             dtype = "float32"

@@ -160,6 +160,9 @@ def with_dims(spec: Spec, dim: Callable[[Dim], Dim]) -> Spec:
     return spec
 
 
+BFLOAT16 = ("bf16", "bfloat16")         # which NumPy lacks
+
+
 def parse_signature(text: str, *, file: str = "<signature>") -> tuple[Spec, ...]:
     """The specs of all arguments, separated by commas. `file` says in errors where the text comes from."""
     parser = _Parser(text, file)
@@ -167,9 +170,9 @@ def parse_signature(text: str, *, file: str = "<signature>") -> tuple[Spec, ...]
     return tuple(specs)
 
 
-def parse_spec(text: str, *, file: str = "<signature>") -> Spec:
-    """The spec of one argument."""
-    parser = _Parser(text, file)
+def parse_spec(text: str, *, file: str = "<signature>", halves: bool = False) -> Spec:
+    """The spec of one argument.  halves: it may be of half precision."""
+    parser = _Parser(text, file, halves)
     spec = parser.spec()
     parser.expect("end", "one type was expected, and here is more")
     return spec
@@ -183,7 +186,7 @@ def format_signature(specs: tuple[Spec, ...]) -> str:
 def looks_like_array_spec(text: str) -> bool:
     """Is `text` meant to be a spec, even if it is not a good one?"""
     started = re.match(r"\s*(\w+)\s*\[", text)
-    return started is not None and started[1] in DTYPE_NAMES
+    return started is not None and started[1] in (*DTYPE_NAMES, *BFLOAT16)
 
 
 def _written_dim(dim: object) -> str:
@@ -225,8 +228,8 @@ _TOKEN = re.compile(
 
 
 class _Parser:
-    def __init__(self, text: str, file: str) -> None:
-        self.text, self.file = text, file
+    def __init__(self, text: str, file: str, halves: bool = False) -> None:
+        self.text, self.file, self.halves = text, file, halves
         self.tokens = list(self._tokens())
         self.next = 0
 
@@ -298,7 +301,9 @@ class _Parser:
             return DictSpec(tuple(entries))
         name = self.expect("name", "expected a type")
         dtype = DTYPE_NAMES.get(name.text)
-        if dtype == "float16" or name.text in ("bf16", "bfloat16"):
+        if name.text in BFLOAT16 and self.halves:
+            dtype = "bfloat16"
+        if not self.halves and (dtype == "float16" or name.text in BFLOAT16):
             short = "f16" if dtype == "float16" else "bf16"
             raise self.at_token("E502", f"{dtype or 'bfloat16'} is not supported", name, help=(
                 f"write f32; what is written for XLA can be in half precision: --cast {short}, or cast=\"{short}\""))

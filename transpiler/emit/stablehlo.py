@@ -57,7 +57,7 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
                 constants: Mapping[Var, Any] | None = None, arguments: Sequence[str] = (),
                 results: Sequence[str] = (), aliased: Mapping[int, int] | None = None,
                 max_trips: int | None = None, half: str | None = None, marks: Marks = Marks(),
-                precision: str = "highest") -> Emitted:
+                precision: str = "highest", stored: Mapping[Var, str] | None = None) -> Emitted:
     """One module with one public function.
 
     locations: end lines with the user's own, as MLIR's `loc("file":line:column)`.  checked: an int32 is the last
@@ -65,7 +65,7 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
     arguments, results: what people call them, written beside.  aliased: by parameters (as numbers among those that
     are left), the results that may take their memory.  max_trips: see `hlo_bounds`.  half: what
     float32 is written as, "float16" or "bfloat16".  marks: attributes for the compiler.  precision: of matrix
-    products, "highest", "high" or "default".
+    products, "highest", "high" or "default".  stored: params of float32 that come in a shorter dtype.
 
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
@@ -73,11 +73,12 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
     func = with_known_sizes(without_calls(func), max_trips)
     with in_half_precision(half):
         return _emitted(func, Printer(precision), name, locations, checked, constants or {}, arguments, results,
-                        aliased or {}, marks)
+                        aliased or {}, marks, stored or {})
 
 
 def _emitted(func: Func, h: Printer, name: str, locations: bool, checked: bool, constants: Mapping[Var, Any],
-             arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int], marks: Marks) -> Emitted:
+             arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int], marks: Marks,
+             stored: Mapping[Var, str]) -> Emitted:
     for param in func.params:
         require_sizes(param, func.params)
     names = Names()
@@ -87,8 +88,10 @@ def _emitted(func: Func, h: Printer, name: str, locations: bool, checked: bool, 
         if param in constants:
             value = h.array(constants[param], param.type)
         else:
-            value = HloValue(param.type, names.fresh(identifier(param.name)))
+            value = HloValue(param.type.with_dtype(stored.get(param, param.type.dtype)),
+                             names.fresh(identifier(param.name)))
             params.append(value)
+            value = h.convert(value, param.type.dtype)
         emitter.values[param] = value
     found = emitter.func(func.body)
     labels = [*results, "error"] if results and checked else results

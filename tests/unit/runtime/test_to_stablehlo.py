@@ -161,10 +161,10 @@ def test_casts(cast, element, precision):
     np.testing.assert_allclose(np.asarray(slope, "float64"), expected_slope, rtol=precision, atol=precision / 10)
 
 
-def test_halves_are_asked_for_as_a_cast():
+def test_all_floats_are_halves_with_a_cast():
     half = gradsmith.ShapeDtypeStruct((3,), "float16")
-    with pytest.raises(TranspileError, match='cast="f16"'):
-        emitted(loss, half, 0.5)
+    assert "tensor<3xf16>" in signature(emitted(loss, half, 0.5).text)
+    assert "f32" in emitted(loss, half, 0.5).text and "f32" not in emitted(loss, half, 0.5, cast="f16").text
     assert "tensor<3xf16>" in signature(emitted(loss, half, 0.5, cast="f16").text)
 
 
@@ -191,3 +191,24 @@ def test_a_size_that_is_not_a_number():
 def test_equal_calls_give_equal_text():
     texts = {gradsmith.stablehlo(gradsmith.hessian(lambda x: np.sum(np.sin(x) ** 3)))("f64[4]") for _ in range(3)}
     assert len(texts) == 1 and "loc(" in texts.pop()
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_arrays_in_half_precision_beside_others(dtype):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    from gradsmith import xla
+
+    def loss(w, x):
+        return np.mean(np.tanh(x @ w.astype(np.float32)) ** 2)
+
+    w = np.array([0.11, -0.2, 0.3, 0.03]).astype(getattr(ml_dtypes, dtype, dtype))
+    x = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
+    slope = gradsmith.grad(loss)
+    made = gradsmith.stablehlo(slope).lower(w, x)
+    assert made.text == gradsmith.stablehlo(slope)(f"{dtype}[4]", "f32[3,4]")
+    short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
+    assert f"%w: tensor<4x{short}>" in made.text and f"tensor<4x{short}>) -> tensor<4xf32>" in made.text
+    assert dtype == made.arrays()[0].dtype.name
+    (found,) = xla.run(made.text, *made.arrays(), optimise=False)
+    np.testing.assert_allclose(found, slope(w.astype(np.float32), x), rtol=1e-5)
