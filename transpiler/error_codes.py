@@ -72,7 +72,7 @@ branches take from cannot be gone on with: index what it goes over.
 """)
 _code("E111", "An expression that is not supported", NotImplementedError, """
 The expression has no meaning that can be differentiated or compiled, such as `await` or `yield`. Compute its value
-outside the function and pass it in.
+outside the function and pass it in. Functions and iterators that are made inside cannot be returned.
 """)
 _code("E112", "Generators and coroutines are not supported", TypeError, """
 A function with `yield` or `async` is run in pieces by its caller, which a compiled function cannot be. Return a

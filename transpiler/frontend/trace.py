@@ -37,7 +37,7 @@ from .pytrees import REGISTRY, Node, fields_of
 from .recursion import Recurs, Unrolls
 from .source import FunctionSource
 from .texts import Raised, in_this_call
-from .trees import Structure, flatten, leaf_values
+from .trees import Structure, flatten, leaf_values, refuse_inner
 from .values import ArrayRef, Instance, Leaf, OuterDict, OuterList, from_numpy
 
 MAX_RESTARTS = 60
@@ -197,6 +197,7 @@ class _Attempt:
                 result = it.call(self.fn, args, kwargs)
                 settle(it, result)
                 leaves, out_tree = flatten(result)
+                refuse_inner(out_tree)
                 results = tuple(leaf_values(leaves))
             except RuleError as problem:
                 raise problem.at(it.here) from None

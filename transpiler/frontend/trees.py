@@ -16,6 +16,7 @@ from ..ir.dims import DimExpr
 from ..ir.nodes import Const, Value, Var
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, python_type
+from . import iteration
 from .masked import elements
 from .values import ArrayRef, Instance, Masked, OpaqueText, OuterDict, OuterList
 
@@ -116,6 +117,21 @@ def _node(kind: str, cls: type, keys: tuple[Any, ...], parts: Any, leaves: list[
     if all(isinstance(c, StaticNode) for c in children) and kind == "tuple" and children:
         return StaticNode(tuple(c.value for c in children))          # type: ignore[union-attr]
     return TreeNode(kind, cls, keys, children)
+
+
+def refuse_inner(structure: Structure) -> None:
+    """RuleError where a result is something that only the interpreter knows: a function made inside, an iterator."""
+    if isinstance(structure, TreeNode):
+        for child in structure.children:
+            refuse_inner(child)
+    elif isinstance(structure, StaticNode):
+        for value in structure.value if type(structure.value) is tuple else (structure.value,):
+            if type(value).__module__.startswith(f"{__package__}."):
+                made = isinstance(value, (iteration.DimRange, iteration.Iterator))
+                raise RuleError(f"{'an iterator' if made else 'a function made inside'} cannot be returned",
+                                code="E111", kind=NotImplementedError,
+                                help="return its elements in a list or an array" if made else
+                                "return what it gives, or make it outside of the function")
 
 
 def leaf_values(leaves: Sequence[Any]) -> list[Value]:

@@ -498,3 +498,13 @@ def test_ranges_between_sizes():
         return np.sum(q), [2 * j for j in range(n - 1, n - 3, -1)]
 
     check(f, np.arange(16.0).reshape(4, 4))
+
+
+@pytest.mark.parametrize("made, what", [(lambda x: lambda y: y * x, "a function made inside"),
+                                        (lambda x: {"sum": x.sum}, "a function made inside"),
+                                        (lambda x: (x, functools.partial(np.add, x)), "a function made inside"),
+                                        (lambda x: zip(x, x), "an iterator")])
+def test_what_only_the_interpreter_knows_is_not_returned(made, what):
+    problem = failure(made, X)
+    assert problem.code == "E111"
+    assert f"{what} cannot be returned" in problem.message
