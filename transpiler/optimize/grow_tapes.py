@@ -157,8 +157,8 @@ def _fitting(count: While, loop: For, lengths: set[str], unset: Mapping[Var, Stm
     assert length is not None
     begins = [loop.inits[k] for k in tapes if not isinstance(loop.inits[k], Const)]
     if any(init not in unset for init in begins) or len(set(begins)) < len(begins) or any(
-            length in symbols_of(d) for k in tapes for d in loop.carries[k].type.shape[1:]):
-        return None
+            length in symbols_of(d) for k, carry in enumerate(loop.carries) for d in carry.type.shape[k in tapes:]):
+        return None         # a tape of a batch has its rows in the second axis
     late = {t for s in after for t in s.targets} | set(count.targets)
     inits = {v for k, v in enumerate(loop.inits) if k not in tapes}
     inside = {v for s in all_statements(loop.body) for v in (*s.targets, *bound_inside(s))}
