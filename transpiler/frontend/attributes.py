@@ -245,7 +245,8 @@ def _object_attribute(it: Interpreter, value: Any, name: str) -> Any:
         return from_numpy(result) if isinstance(result, np.ndarray) else result
     if isinstance(found, (property, functools.cached_property)) and name not in own:
         return _from_class(it, kind, name, value, MISSING)
-    if name not in own and isinstance(found, (types.FunctionType, classmethod, staticmethod)):
+    if name not in own and (isinstance(found, (types.FunctionType, classmethod, staticmethod))
+                            or hasattr(found, "__gradsmith_transformed__")):
         return _from_class(it, kind, name, value, MISSING)
     if isinstance(value, types.FunctionType) and name in ("__name__", "__qualname__", "__doc__", "__module__"):
         return getattr(value, name)
