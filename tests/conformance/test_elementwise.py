@@ -192,11 +192,6 @@ def test_where(x, y):
     assert_conforms(np.where, [np.array([True, False, True]), 0.5, 1])
 
 
-def test_where_with_one_argument_is_refused():
-    with pytest.raises(RuleError, match="depends on values"):
-        spelled_call(np.where, [np.ones(3, bool)])
-
-
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint8", "float32", "float64"])
 def test_clip(dtype):
     x = array(dtype)

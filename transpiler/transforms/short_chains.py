@@ -32,6 +32,7 @@ from ..ir.index import At
 from ..ir.ints import Ints, factor_of
 from ..ir.nodes import Block, Const, For, Let, Stmt, Value, Var
 from ..ir.types import F64
+from ..ir.walk import sizes_used
 from ..ops.base import Lowering, Op, known_definitions
 from ..optimize.simplify import fold_constants
 
@@ -210,11 +211,14 @@ def _is_zero(value: Value) -> bool:
 
 
 def _alive(stmts: Sequence[Let], results: Sequence[Value]) -> list[Let]:
+    """What the results need: arguments, and the ints that sizes are named after."""
     read: set[Value] = set(results)
+    sizes = {s for r in results for d in r.type.shape for s in symbols_of(d)}
     found = []
     for let in reversed(stmts):
-        if not read.isdisjoint(let.targets):
+        if not read.isdisjoint(let.targets) or not sizes.isdisjoint(t.name for t in let.targets):
             read.update(let.args)
+            sizes.update(sizes_used(let))
             found.append(let)
     return found[::-1]
 
