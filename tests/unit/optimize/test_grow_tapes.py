@@ -17,6 +17,7 @@ from gradsmith.transpiler.ir.walk import all_statements
 from gradsmith.transpiler.optimize.grow_tapes import ROOM, ROOM_OF_ARRAYS, grow_tapes
 from gradsmith.transpiler.transforms.jvp import jvp
 from gradsmith.transpiler.transforms.vjp import vjp
+from gradsmith.transpiler.transforms.vmap import vmap
 
 ops.load_table()
 
@@ -76,6 +77,14 @@ def test_rows_that_are_arrays():
     before, after = grown(vjp(arrays(), [True]), a, np.ones(3), 1.0)
     assert ((1, 2), (1, 1)) == (loops(before), loops(after))
     assert f"{ROOM_OF_ARRAYS}" in str([s.inits for s in all_statements(after.body) if isinstance(s, While)])
+
+
+def test_tapes_of_tangents_side_by_side():
+    """Their rows lie along another axis, as in a Hessian: the trips are counted beforehand."""
+    backward = vjp(numbers(), [True])
+    forward = jvp(backward, [True, False])
+    hessian = vmap(forward, [False, False, True], 2)
+    grown(hessian, 1.8, 1.0, np.array([1.0, -2.0]))
 
 
 def test_equal_values_are_computed_and_carried_once():
