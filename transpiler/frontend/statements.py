@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import TranspileError, error
 from ..ir.build import building
+from ..ir.nodes import Checkpoint
 from ..ops.base import RuleError
 from .arms import BREAK, CONTINUE, Jump, Mixed, Outcome, condition
 from .assignments import assign, execute_annotated, execute_assign, execute_augmented, execute_delete, store_name
@@ -98,6 +99,14 @@ def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
     if wish is not None and may_leave(node):
         raise RuleError("a loop with checkpoints cannot be left by `break` or `return`", code="E110",
                         kind=NotImplementedError, help="go on with an `if` around what is left out")
+    it.outside.held.append(values)          # a write to what the loop goes over is seen by its later trips
+    try:
+        return _trips(it, node, frame, values, wish)
+    finally:
+        it.outside.held.pop()
+
+
+def _trips(it: Interpreter, node: gast.For, frame: Frame, values: Any, wish: Checkpoint | None) -> Outcome:
     trips = trips_of(it, values)
     if trips is None:
         return _unrolled(it, node, frame, lazily(it, values))
