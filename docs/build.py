@@ -97,7 +97,7 @@ def stablehlo_page() -> str:
     for program in programs:
         for kind, (fun, args) in program.kinds().items():
             try:
-                gradsmith.stablehlo(fun, locations=False)(*args)
+                gradsmith.stablehlo(fun, locations=False, max_trips=program.max_trips)(*args)
                 written[kind] += 1
             except TranspileError as problem:
                 refused.append(f"- {program.name}, {kind}: {problem.problems[0].message}")

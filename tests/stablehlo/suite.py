@@ -18,14 +18,18 @@ import gradsmith
 KINDS = ("value", "gradient", "second", "batch")
 
 
+MAX_TRIPS = {"kepler": 5000}
+
+
 @dataclass(frozen=True)
 class Program:
-    """fun(*args); argnum: the argument by which it is differentiated."""
+    """fun(*args); argnum: the argument by which it is differentiated.  max_trips: of a `while` that nothing bounds."""
 
     name: str
     fun: Callable[..., Any]
     args: tuple[Any, ...]
     argnum: int = 0
+    max_trips: int | None = None
 
     def kinds(self) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
         """What is written of it: the function and its arguments, for each kind."""
@@ -83,7 +87,7 @@ def golden_programs() -> Iterator[Program]:
         sampler = _Sampler()
         args = tuple(sampler.tree(a) for a in arguments_for(request.specs, names, 0))
         argnum = next(k for k, a in enumerate(args) if not isinstance(a, (int, np.integer)))
-        yield Program(path.stem, request.function, args, argnum)
+        yield Program(path.stem, request.function, args, argnum, MAX_TRIPS.get(path.stem))
 
 
 # --- control flow: early exits, writes, tapes ---------------------------------------------------------------------
