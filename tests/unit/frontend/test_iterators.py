@@ -4,6 +4,9 @@
 import numpy as np
 import pytest
 from everywhere import check_everywhere, collect, ramp
+from tracing import traced
+
+import gradsmith
 
 PROGRAMS = []
 program = collect(PROGRAMS)
@@ -451,3 +454,16 @@ def places_and_elements(a):
 @pytest.mark.parametrize("f, args, batch", PROGRAMS)
 def test_as_in_python(f, args, batch):
     check_everywhere(f, *args, batch=batch)
+
+
+def test_what_a_loop_goes_over_may_not_be_written_by_a_name_that_may_be_another():
+    def either(x, n):
+        y = np.zeros(8)
+        for e in y:
+            y[1:] += 1.0 + e
+            for _ in range(n):
+                y = x * 0.5
+        return np.sum(y)
+
+    with pytest.raises(gradsmith.TranspileError, match="E123"):
+        traced(either, ramp(8), 1)
