@@ -15,6 +15,7 @@ from ..errors import TranspileError, error
 from ..ir.build import current
 from .environment import Frame, Scope, scope_of
 from .iteration import ENDED, Iterator, Sequence, iterate
+from .liveness import loads, stores
 from .operators import truth
 from .state import capture, restore
 from .trips import is_lazy, sequence_of, trips_of
@@ -85,6 +86,21 @@ def streamed(it: Interpreter, values: Any) -> Any:
 
     values.position = ENDED
     return Sequence(it, over.length, item, over.held(), unrolled=over.unrolled or not is_lazy(values.values))
+
+
+def refuse_changes(values: Any, loop: Any, frame: Frame) -> None:
+    """A `for` whose generator gives all elements before the first trip may not change what that reads."""
+    if not isinstance(values, Generator) or not values.is_fresh or values.frame is not frame:
+        return
+    read = set(loads(values.node)) - set(stores(values.node))
+    for part in (part for statement in loop.body for part in gast.walk(statement)):
+        base = part
+        while isinstance(base, (gast.Subscript, gast.Attribute)):
+            base = base.value
+        if isinstance(getattr(part, "ctx", None), gast.Store) and isinstance(base, gast.Name) and base.id in read:
+            raise error("E110", f"this loop changes `{base.id}`, which the generator that it goes over reads",
+                        values.frame.location(part), kind=NotImplementedError,
+                        help="write the generator's `for` and `if` as statements around the body")
 
 
 def comprehension(it: Interpreter, node: Any, frame: Frame) -> Any:

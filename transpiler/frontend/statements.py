@@ -17,7 +17,7 @@ from .arms import BREAK, CONTINUE, Jump, Mixed, Outcome, condition
 from .assignments import assign, execute_annotated, execute_assign, execute_augmented, execute_delete, store_name
 from .branches import execute_if, run_rest
 from .carried import Loop
-from .comprehensions import materialised, streamed
+from .comprehensions import materialised, refuse_changes, streamed
 from .environment import Frame
 from .errors import raised
 from .exceptions import execute_assert, execute_raise, execute_try
@@ -93,7 +93,9 @@ def _return(it: Interpreter, node: gast.Return, frame: Frame) -> Jump:
 
 
 def _for(it: Interpreter, node: gast.For, frame: Frame) -> Outcome:
-    values = materialised(it, streamed(it, evaluate(it, node.iter, frame)))
+    values = streamed(it, evaluate(it, node.iter, frame))
+    refuse_changes(values, node, frame)
+    values = materialised(it, values)
     it.at(frame.location(node.iter))
     values, wish = (values.over, values.wish) if isinstance(values, Checkpointed) else (values, None)
     if wish is not None and may_leave(node):

@@ -467,3 +467,21 @@ def test_what_a_loop_goes_over_may_not_be_written_by_a_name_that_may_be_another(
 
     with pytest.raises(gradsmith.TranspileError, match="E123"):
         traced(either, ramp(8), 1)
+
+
+def test_a_generator_with_conditions_reads_what_the_loop_does_not_change():
+    def kept(x):
+        s = 0.0
+        for v in (e * 2 for e in x if e > 0):
+            s += v
+        return s
+
+    def changed(x):
+        y = x * 1.0
+        for v in (e * 2 for e in y if e > 0):
+            y[0] = v
+        return y
+
+    check_everywhere(kept, X)
+    with pytest.raises(gradsmith.TranspileError, match="changes `y`"):
+        traced(changed, X)
