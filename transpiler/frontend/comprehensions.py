@@ -14,7 +14,7 @@ import gast
 from ..errors import TranspileError, error
 from ..ir.build import current
 from .environment import Frame, Scope, scope_of
-from .iteration import ENDED, Iterator, Sequence, iterate
+from .iteration import ENDED, Iterator, Sequence, iterate, one_by_one
 from .liveness import loads, stores
 from .operators import truth
 from .state import capture, restore
@@ -179,7 +179,7 @@ def _now(it: Interpreter, node: Any, frame: Frame, first: Any) -> Any:
         part = node.generators[k]
         values = first if k == 0 else materialised(it, evaluate(it, part.iter, inner))
         it.at(inner.location(part.iter))
-        for value in iterate(it, values):
+        for value in one_by_one(it, values):
             assign(it, part.target, value, inner)
             if all(_test(it, test, inner) for test in part.ifs):
                 loop(k + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast
 from .environment import MISSING
 from .grown import elements_of, is_grown, slot_of
-from .iteration import iterate
+from .iteration import iterate, one_by_one
 from .masked import shown
 from .operators import BY_FUNCTION, binary, combined, is_numpy
 from .python_functions import TABLE, means
@@ -165,10 +166,10 @@ TABLE[min] = _extreme("min")
 
 @means(functools.reduce)
 def _reduce(it: Interpreter, function: Any, values: Any, *start: Any) -> Any:
-    items = [*start, *iterate(it, values)]
-    if not items:
+    items = itertools.chain(start, one_by_one(it, values))
+    total = next(items, MISSING)
+    if total is MISSING:
         raise RuleError("reduce() of empty iterable with no initial value", kind=TypeError, code="E120")
-    total = items[0]
-    for item in items[1:]:
+    for item in items:
         total = it.call(function, (total, item), {})
     return total

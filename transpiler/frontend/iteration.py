@@ -173,6 +173,14 @@ def lazily(it: Interpreter, value: Any) -> Any:
     return iterate(it, value)
 
 
+def one_by_one(it: Interpreter, value: Any) -> Iterable[Any]:
+    """All elements as `iterate` has them, each found when it is asked for: what is done with one may write others."""
+    if isinstance(value, ArrayRef) and value.rank:
+        from .trips import array_sequence
+        return array_sequence(it, value)
+    return value if isinstance(value, (list, Sequence)) else iterate(it, value)
+
+
 def _entries(value: Any) -> PythonIterator[Any]:
     """The keys of a dict, or what a view of it gives, while the loop may give keys other values."""
     mapping = value if isinstance(value, dict) else value.mapping

@@ -25,7 +25,7 @@ from .expressions import opposite
 from .folding import python_sum
 from .grown import is_grown
 from .growth import GROWING
-from .iteration import DimRange, Iterator, iterate
+from .iteration import DimRange, Iterator, iterate, one_by_one
 from .operators import BY_FUNCTION, COMPARE, UNARY, binary, compare, contains, unary
 from .python_functions import TABLE, find_builtin, means, python_sorted, single_number
 from .values import (
@@ -132,7 +132,7 @@ def natively_on_containers(it: Interpreter, function: Any, args: tuple[Any, ...]
 
 def _accumulated(it: Interpreter, values: Any, func: Any = None, *, initial: Any = None) -> list[Any]:
     found = [] if initial is None else [initial]
-    for item in iterate(it, values):
+    for item in one_by_one(it, values):
         add = func if func is not None else operator.add
         found.append(it.call(add, (found[-1], item), {}) if found else item)
     return found

@@ -155,8 +155,6 @@ def _fitting(count: While, loop: For, lengths: set[str], unset: Mapping[Var, Stm
         return None
     (length,) = rows
     assert length is not None
-    if any(length in symbols_of(d) for k, c in enumerate(loop.carries) if k not in tapes for d in c.type.shape):
-        return None         # tapes of tangents side by side have their rows along another axis
     begins = [loop.inits[k] for k in tapes if not isinstance(loop.inits[k], Const)]
     if any(init not in unset for init in begins) or len(set(begins)) < len(begins) or any(
             length in symbols_of(d) for k, carry in enumerate(loop.carries) for d in carry.type.shape[k in tapes:]):

@@ -1,6 +1,8 @@
 """Iterators find an element when it is asked for: what a loop writes is seen by its own later trips, as in Python."""
 # ruff: noqa: C417  (`map` of a lambda is what is tested)
 
+import functools
+
 import numpy as np
 import pytest
 from everywhere import check_everywhere, collect, ramp
@@ -433,6 +435,28 @@ def parameters(x):
         h = h * p["w"] + p["b"]
         p["w"] = h
     return h * ps[0]["w"]
+
+
+@program((X,))
+def written_by_a_comprehension(x):
+    y = np.ones(4)
+
+    def bump(e, i):
+        y[3] = e + x[0] + i
+        return e * 2
+
+    return sum([bump(e, i) for i, e in enumerate(y)]) + sum([bump(e, 1) for e in y]) + y.sum()
+
+
+@program((X,))
+def written_by_what_is_folded(x):
+    y = np.ones(4)
+
+    def add(s, e):
+        y[3] = e + x[0]
+        return s + e
+
+    return functools.reduce(add, y) + y.sum()
 
 
 @program((ramp(6).reshape(2, 3),))
