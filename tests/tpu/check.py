@@ -102,6 +102,7 @@ def save(known: dict[str, Any]) -> None:
 
 
 def drawn_modules() -> list[Any]:
+    sys.path.insert(0, str(HERE.parent))                # as pytest has it: modules of the tests name each other so
     spec = importlib.util.spec_from_file_location("tpu_modules", HERE / "modules.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -4,6 +4,7 @@ models, loops over elements and the examples; values, gradients, second derivati
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -151,7 +152,7 @@ def goldens() -> Iterator[Drawn]:
     from gradsmith.cli.generate import HloOptions
     from gradsmith.cli.hlo import stablehlo_text
     from gradsmith.cli.transform import parse_transform
-    golden = _module(ROOT / "tests" / "golden" / "golden.py")
+    golden = importlib.import_module("golden.golden")
     for one in golden.all_goldens():
         if "standalone" in one.file:
             continue
@@ -194,7 +195,7 @@ def models() -> Iterator[Drawn]:
 
 def loops() -> Iterator[Drawn]:
     """Loops over elements, raised where they can be, and their gradients."""
-    kernels = _module(ROOT / "tests" / "unit" / "raise_loops" / "kernels.py")
+    kernels = importlib.import_module("unit.raise_loops.kernels")
     for group in (kernels.RAISED, kernels.KEPT):
         for fun, types in group.items():
             args = _sized(types)
