@@ -193,10 +193,25 @@ class Check:
         if raised is not None:
             raise Disagreement(f"{actual}, Python raises {raised!r}")
         assert expected is not None
-        close(expected, self.rebuilt(one, actual), "value")
+        try:
+            close(expected, self.rebuilt(one, actual), "value")
+        except Disagreement:
+            if self._rounding_decides(args, expected):
+                raise Unsuitable("rounding decides") from None
+            raise
         if self.program.writes:
             self.effects(args)
         return expected
+
+    def _rounding_decides(self, args: Sequence[Any], expected: Sequence[Any]) -> bool:
+        """Whether Python's own value is another one where the arguments differ in their last bit."""
+        nudged = [a * (1 + np.finfo(float).eps) if np.asarray(a).dtype.kind == "f" else a for a in args]
+        other, _ = self.oracle.value(nudged)
+        try:
+            close(expected, [] if other is None else other, "nudged", 1e-10, 1e-10)
+        except Disagreement:
+            return True
+        return False
 
     def effects(self, args: Sequence[Any]) -> None:
         """What is in the arguments afterwards."""

@@ -15,8 +15,9 @@ from ..errors import in_lanes
 from .dims import Symbol, substitute, symbols_of
 from .nodes import Block, Call, Check, For, Func, If, Let, Module, Stmt, Value, Var, While
 from .show import show_statement
-from .types import I64, Type, map_dims
+from .types import I64, SHORT, Type, map_dims
 
+SCALARS: Mapping[Type, type] = {Type(dtype): np.dtype(dtype).type for dtype in SHORT}
 PYTHON_KINDS: Mapping[type, str] = {bool: "b", int: "iu", float: "f", complex: "c"}
 
 
@@ -106,6 +107,8 @@ class _Frame:
         self.shape_sizes = shape_sizes
         self.sizes = dict(shape_sizes)
         self.values: dict[Var, Any] = {}
+        self._types: dict[Var, Type] = {}       # of variables whose sizes are those of the arguments
+        self._sizeless: set[Let] = set()        # whose params have no named size
 
     def fail(self, reason: str, stmt: Stmt | None) -> EvaluationError:
         where = f" at\n{show_statement(stmt)}" if stmt is not None else ""
@@ -124,19 +127,34 @@ class _Frame:
         self.values[var] = value
 
     def bind_all(self, targets: Sequence[Var], values: Sequence[Any], stmt: Stmt) -> None:
+        if len(targets) == len(values) == 1 and type(values[0]) is SCALARS.get(targets[0].type):
+            self.bind(targets[0], values[0], stmt)             # nearly all that loops bind
+            return
         if len(targets) != len(values):
             raise self.fail(f"{len(values)} values for {len(targets)} names", stmt)
         values = [self.converted(value, target.type) for target, value in zip(targets, values)]
         for target, value in zip(targets, values):
             self.bind(target, value, stmt)
         for target, value in zip(targets, values):
-            expected: Type = map_dims(target.type, self.size) if target.type.shape else target.type
+            if type(value) is SCALARS.get(target.type):
+                continue
+            expected = self.typed(target)
             if not isinstance(value, np.ndarray | np.generic):
                 raise self.fail(f"{target.name} is a {type(value).__name__}, which should be {expected}", stmt)
             if value.dtype != expected.numpy or value.shape != expected.shape:
                 actual = f"{value.dtype} of shape {value.shape}"
                 raise self.fail(f"{target.name} is {actual}, which should be {expected.dtype} of shape "
                                 f"{expected.shape}", stmt)
+
+    def typed(self, var: Var) -> Type:
+        """The variable's type with its sizes as they are now."""
+        known = self._types.get(var)
+        if known is None:
+            known = map_dims(var.type, self.size)
+            assert isinstance(known, Type)
+            if all(symbols_of(d).keys() <= self.shape_sizes.keys() for d in var.type.shape):
+                self._types[var] = known
+        return known
 
     def converted(self, value: Any, wanted: Type) -> Any:
         """Python numbers of the right kind become NumPy scalars; arrays are frozen."""
@@ -200,7 +218,11 @@ class _Frame:
                 assert_never(stmt)
 
     def let(self, stmt: Let) -> Sequence[Any]:
-        params = {name: map_dims(value, self.size) for name, value in stmt.params.items()}
+        params = stmt.params
+        if stmt not in self._sizeless:
+            params = {name: map_dims(value, self.size) for name, value in params.items()}
+            if params == stmt.params:
+                self._sizeless.add(stmt)
         try:
             result = stmt.op.reference(*self.all_values(stmt.args), **params)
         except Exception as problem:

@@ -28,6 +28,8 @@ def read_rows(func: Func) -> Func:
         return func
 
     def change(let: Let) -> Let | Value:
+        if let.targets[0] in rows:
+            rows[let.targets[0]] = let          # its position may be an element of a row itself
         row = rows.get(let.args[0]) if let.op.access == "load" else None
         if row is None or (let.targets[0].type.shape and not _is_beginning(row)):
             return let

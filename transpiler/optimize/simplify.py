@@ -26,6 +26,7 @@ def simplify(func: Func) -> Func:
 
     def change(let: Let) -> Let | Value:
         if len(let.targets) != 1 or not let.op.is_pure:
+            known.update((target, let) for target in let.targets)
             return let
         folded = fold_constants(let)
         if folded is None:

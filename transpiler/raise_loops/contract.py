@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from .. import ops
 from ..ir.build import choose
 from ..ir.nodes import Const, Func, Let, Value, Var
-from ..ir.walk import definitions, rewrite
+from ..ir.walk import rewrite
 from ..ops.base import Product
 
 
@@ -34,9 +34,10 @@ class _Operand:
 
 def contract_sums(func: Func) -> Func:
     func = _with_whole_sums(func)
-    known = {v: s for v, s in definitions(func.body).items() if isinstance(s, Let)}
+    known: dict[Var, Let] = {}          # as they are now: a sum may be of what another sum has become
 
     def change(let: Let) -> Let | Value:
+        known.update((target, let) for target in let.targets)
         if not let.op.is_sum or not let.target.type.is_inexact:
             return let
         found = _contracted(let.args[0], let.params["axes"], known)

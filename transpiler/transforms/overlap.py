@@ -50,6 +50,7 @@ class Places:
         self._ints = Ints(scopes.root.block)
         self.dim = self._ints.dim                   # ints as dimensions over loop indices, sizes and unknowns
         self._names = {v.name: v for v in scopes.of}
+        self._answers: dict[tuple[Any, ...], bool] = {}
         self._count(scopes.root.block.stmts)
 
     def _count(self, stmts: Sequence[Stmt]) -> None:
@@ -117,6 +118,12 @@ class Places:
     def _may_meet(self, read: Access, write: Access, same: Sequence[For], later: For | None) -> bool:
         """Whether both may touch one place: in the same iteration of some loops, the write in a later one of `later`.
         """
+        key = read.place, read.scope, write.place, write.scope, tuple(same), later     # asked again for each reader
+        if key not in self._answers:
+            self._answers[key] = self._prove(read, write, same, later)
+        return self._answers[key]
+
+    def _prove(self, read: Access, write: Access, same: Sequence[For], later: For | None) -> bool:
         order: list[Order] = [(loop, loop, "same") for loop in same]
         if later is not None:
             order.append((later, later, "before"))

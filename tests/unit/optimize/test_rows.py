@@ -61,6 +61,28 @@ def test_what_stays(parts):
     assert same and "load(row" in text
 
 
+def test_a_row_whose_position_is_an_element_of_a_row():
+    func = parse_func("""
+func f(a: f64[n,n], places: i64[n]) -> (f64):
+  some: i64[2] = load(places) {index=[span(0; 2; 1)]}
+  total: f64 = for j: i64 in 0 .. 2 step 1 carry (s: f64 = 0.0):
+    k: i64 = load(some, j) {index=[at]}
+    row: f64[n] = load(a, k) {index=[at, span(0; n; 1)]}
+    r: f64 = for i: i64 in 0 .. 2 step 1 carry (t: f64 = s):
+      v: f64 = load(row, i) {index=[at]}
+      u: f64 = add(t, v)
+      yield u
+    yield r
+  return total
+""")
+    result = read_rows(func)
+    verify(result)
+    text = show(drop_dead_code(result))
+    assert "load(row" not in text and "load(some" not in text
+    args = np.arange(16.0).reshape(4, 4), np.array([2, 1, 0, 0])
+    assert evaluate(func, *args) == evaluate(result, *args)
+
+
 def test_rows_of_what_needs_no_array():
     """A product of which one row is read is computed for that row alone."""
     text = TEXT.format(size="n", array="b", scalars="k", index="at, span(0; n; 1)", more="", results="", more_results="")
