@@ -8,7 +8,9 @@
 
 Tapes have the order of the user's loops, which `interchange` has turned; columns that the user works on may be rows of
 memory.  Only arrays that the function makes, and of which it does nothing but read and write elements: nobody else sees
-in which order they lie.
+in which order they lie.  What it returns is such an array, too, if it is copied in the end; so is one that begins with
+the elements of an argument, which are copied anyhow.  Rows of (x, y, z) become three rows then, along which loops over
+points are vectorised.
 """
 
 from __future__ import annotations
@@ -18,31 +20,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
+from .. import ops
+from ..ir.build import Names, building, for_loop, size_value
 from ..ir.dims import symbols_of
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import Type
-from ..ir.walk import all_statements, blocks, operands
+from ..ir.walk import all_statements, blocks, operands, used_names
 
-DEEPER = 8          # how much more an access counts for each loop around it
+DEEPER = 8          # how much more an access counts for each loop around it, of which more trips than that are unknown
 CLEARLY = 1.5       # how much more must go along the new last axis than along the old one
 
 
 def lay_out(func: Func) -> Func:
-    if not any(map(_makes_array, all_statements(func.body))):
+    if not any(map(_writes_array, all_statements(func.body))):
         return func
     arrays = _Arrays(func)
     orders = arrays.orders()
     if not orders:
         return func
-    return replace(func, body=_Rewriting(arrays, orders).block(func.body))
+    with building(Names(used_names(func))) as b:
+        rewriting = _Rewriting(arrays, orders)
+        for param in func.params:
+            rewriting.take(param)
+        b.stmts += rewriting.block(func.body).stmts
+        results = tuple(map(rewriting.given, func.body.results))
+    return replace(func, body=Block(tuple(b.stmts), results))
 
 
-def _makes_array(stmt: Stmt) -> bool:
-    """Whether an array of rank 2 or more begins here."""
-    values = stmt.targets if isinstance(stmt, Let) and stmt.op.is_unset else operands(stmt)
-    return any(v.type.rank > 1 and (isinstance(v, Const) or v in stmt.targets) for v in values)
+def _writes_array(stmt: Stmt) -> bool:
+    """Whether this writes to an array of rank 2 or more."""
+    return isinstance(stmt, Let) and stmt.op.access in ("store", "add_at") and stmt.target.type.rank > 1
 
 
 def _is_element(let: Let) -> bool:
@@ -62,10 +71,12 @@ class _Arrays:
         self.ints = Ints(func.body)
         self._parent: dict[Var, Var] = {}
         self._fixed: set[Var] = set()
+        self._written: set[Var] = set()
         self._votes: dict[Var, list[tuple[int, int]]] = defaultdict(list)      # axis, weight
-        for var in (*func.params, *func.results):
-            self._fix(var)
-        self._block(func.body, (), 0)
+        self._fix(*func.effects, *func.results[len(func.returned):])
+        for var in (*func.params, *func.returned):
+            self._copy(var)
+        self._block(func.body, (), 1)
 
     def root(self, var: Var) -> Var:
         while (parent := self._parent.get(var, var)) is not var:
@@ -76,10 +87,11 @@ class _Arrays:
     def orders(self) -> dict[Var, tuple[int, ...]]:
         """The new order of the axes of each array that gains from one."""
         fixed = {self.root(v) for v in self._fixed}
+        written = {self.root(v) for v in self._written}
         votes: dict[Var, list[int]] = {}
         for var, found in self._votes.items():
             root = self.root(var)
-            if root not in fixed:
+            if root not in fixed and root in written:
                 total = votes.setdefault(root, [0] * root.type.rank)
                 for axis, weight in found:
                     total[axis] += weight
@@ -93,6 +105,11 @@ class _Arrays:
     def _fix(self, *values: Value) -> None:
         self._fixed.update(v for v in values if isinstance(v, Var) and v.type.shape)
 
+    def _copy(self, value: Value) -> None:
+        """The array keeps its order there, which is read from or written to against the grain if it has another."""
+        if isinstance(value, Var) and (rank := value.type.rank):
+            self._votes[value].append((rank - 1, 2 * DEEPER ** rank))
+
     def _join(self, *values: Value) -> None:
         roots = {self.root(v) for v in values if isinstance(v, Var) and v.type.shape}
         for root in roots - {last := next(iter(roots), None)}:
@@ -103,50 +120,73 @@ class _Arrays:
         for values in zip(loop.targets, loop.carries, loop.inits, loop.body.results):
             self._join(*values)
 
-    def _block(self, block: Block, loops: Sequence[For], depth: int) -> None:
+    def _block(self, block: Block, loops: Sequence[For], often: int) -> None:
+        """often: how much an access in the block counts."""
         for stmt in block.stmts:
             match stmt:
                 case Let():
-                    self._let(stmt, loops, depth)
+                    self._let(stmt, loops, often)
                 case Call() | Check():
                     self._fix(*operands(stmt), *stmt.targets)
                 case If():
                     for values in zip(stmt.targets, stmt.then.results, stmt.orelse.results):
                         self._join(*values)
-                    self._block(stmt.then, loops, depth)
-                    self._block(stmt.orelse, loops, depth)
+                    self._block(stmt.then, loops, often)
+                    self._block(stmt.orelse, loops, often)
                 case For():
                     self._join_carries(stmt)
-                    whole = isinstance(stmt.step, Const) and abs(stmt.step.value) == 1      # not one of strips
-                    self._block(stmt.body, (*loops, stmt), depth + whole)
+                    self._block(stmt.body, (*loops, stmt), often * self._trips(stmt))
                 case While():
                     self._join_carries(stmt)
-                    self._block(stmt.cond, (), depth + 1)
-                    self._block(stmt.body, (), depth + 1)
+                    self._block(stmt.cond, (), often * DEEPER)
+                    self._block(stmt.body, (), often * DEEPER)
                 case _:
                     assert_never(stmt)
 
-    def _let(self, let: Let, loops: Sequence[For], depth: int) -> None:
+    def _trips(self, loop: For) -> int:
+        """How much more an access counts in the loop."""
+        if not (isinstance(loop.step, Const) and abs(loop.step.value) == 1):
+            return 1            # it goes from strip to strip
+        trips = (self.ints.dim(loop.hi) - self.ints.dim(loop.lo)) * loop.step.value
+        return min(max(trips, 1), DEEPER) if isinstance(trips, int) else DEEPER
+
+    def _let(self, let: Let, loops: Sequence[For], often: int) -> None:
         if not _is_element(let):
             self._fix(*let.args, *(() if let.op.is_unset else let.targets))
             return
         array = let.args[0]
         if let.op.access != "load":
             self._join(array, let.target)
+            self._written.add(let.target)
         if loops and isinstance(array, Var):
             name = loops[-1].index.name
             moving = [k for k, p in enumerate(map(self.ints.dim, _place(let))) if name in symbols_of(p)]
             if len(moving) == 1:
-                self._votes[array].append((moving[0], DEEPER ** depth))
+                self._votes[array].append((moving[0], often))
 
 
 class _Rewriting:
     def __init__(self, arrays: _Arrays, orders: dict[Var, tuple[int, ...]]) -> None:
         self.arrays, self.orders = arrays, orders
-        self.made: dict[Var, Var] = {}
+        self.made: dict[Var, Value] = {}
 
     def _order(self, value: Value) -> tuple[int, ...] | None:
         return self.orders.get(self.arrays.root(value)) if isinstance(value, Var) and value.type.shape else None
+
+    def take(self, param: Var) -> None:
+        """Copy what the caller has given, if the func has it in another order."""
+        order = self._order(param)
+        if order is not None:
+            self.made[param] = _copied(param, order, order, param.name)
+
+    def given(self, result: Value) -> Value:
+        """What the caller gets for what the func has."""
+        order = self._order(result)
+        if order is None:
+            return result
+        assert isinstance(result, Var)
+        back = tuple(sorted(range(len(order)), key=order.__getitem__))
+        return _copied(self.value(result), back, range(len(order)), result.name)
 
     def value(self, value: Value, beside: Value | None = None) -> Value:
         """What stands for the value; beside: a version of the same array, where it may be a constant."""
@@ -203,6 +243,25 @@ class _Rewriting:
         first = 1 if let.op.access == "load" else 2
         return replace(let, targets=self._vars(let.targets),
                        args=(self.value(let.args[0], array), *let.args[1:first], *place))
+
+
+def _copied(array: Value, order: Sequence[int], nest: Sequence[int], name: str) -> Value:
+    """Emit: a new array with the axes of `array` in that order.  nest: the axes by loops, the innermost last."""
+    type = _turned(array.type, order)
+    new = ops.empty(shape=type.shape, dtype=type.dtype)
+
+    def loops(depth: int, place: dict[int, Value], new: Value) -> Value:
+        if depth == len(nest):
+            indices = [place[k] for k in range(len(nest))]
+            index = (At(),) * len(nest)
+            return ops.store(new, ops.load(array, *indices, index=index), *_in(order, indices), index=index)
+        axis = nest[depth]
+        (result,) = for_loop(size_value(0), size_value(array.type.shape[axis]), [new],
+                             lambda i, new: [loops(depth + 1, {**place, axis: i}, new)],
+                             parallel=depth == 0, index="ijkl"[min(depth, 3)], hints=[name])
+        return result
+
+    return loops(0, {}, new)
 
 
 def _in(order: Sequence[int], parts: Sequence[Any]) -> Iterator[Any]:

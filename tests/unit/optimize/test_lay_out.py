@@ -68,6 +68,65 @@ def test_what_others_see_stays():
     assert lay_out(func) is func
 
 
+POINTS = """
+func f(x: f64[n,3], steps: i64, w: i64) -> (f64[n,3]{effect}){writes}:
+  x4: f64[n,3] = for t: i64 in 0 .. steps step 1 carry (x1: f64[n,3] = x):
+    x3: f64[n,3] = for i: i64 in 0 .. w step 1 carry (x2: f64[n,3] = x1):
+      x8: f64[n,3] = for j: i64 in 0 .. w step 1 carry (x5: f64[n,3] = x2):
+        a: f64 = load(x5, i, 1) {{index=[at,at]}}
+        x6: f64[n,3] = add_at(x5, a, j, 0) {{index=[at,at]}}
+        x7: f64[n,3] = add_at(x6, 1.0, j, 2) {{index=[at,at]}}
+        yield x7
+      yield x8
+    yield x3
+  return x4{effect_of}
+"""
+
+
+def test_what_is_copied_anyhow_and_what_is_returned_are_turned():
+    """Points, with their coordinates as rows inside; the caller's array and the result have rows of points."""
+    func = parse_func(POINTS.format(effect="", writes="", effect_of=""))
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    before = x.copy()
+    place, shape = laid_out(func, x, 2, 4)
+    assert ["3", "n"] == list(map(str, shape))
+    np.testing.assert_array_equal(before, x)
+    result = lay_out(func)
+    assert func.results[0].type == result.results[0].type
+
+
+def test_memory_of_the_caller_stays():
+    func = parse_func(POINTS.format(effect=", f64[n,3]", writes=" writes (x)", effect_of=", x4"))
+    assert lay_out(func) is func
+
+
+def test_what_is_only_read_is_not_copied():
+    func = parse_func("""
+func f(x: f64[n,m], steps: i64, w: i64) -> (f64):
+  s4: f64 = for t: i64 in 0 .. steps step 1 carry (s1: f64 = 0.0):
+    s3: f64 = for i: i64 in 0 .. w step 1 carry (s2: f64 = s1):
+      s7: f64 = for j: i64 in 0 .. w step 1 carry (s5: f64 = s2):
+        a: f64 = load(x, j, 1) {index=[at,at]}
+        s6: f64 = add(s5, a)
+        yield s6
+      yield s7
+    yield s3
+  return s4
+""")
+    assert lay_out(func) is func
+
+
+def test_a_few_trips_count_little():
+    """The loop over three coordinates goes along rows, but the loop over points does so more often."""
+    func = parse_func(POINTS.format(effect="", writes="", effect_of="").replace("x8: f64", """x12: f64[n,3] = for k: i64 in 0 .. 3 step 1 carry (x9: f64[n,3] = x2):
+        x10: f64[n,3] = add_at(x9, 1.0, i, k) {index=[at,at]}
+        x11: f64[n,3] = add_at(x10, 2.0, i, k) {index=[at,at]}
+        yield x11
+      x8: f64""").replace("x5: f64[n,3] = x2", "x5: f64[n,3] = x12"))
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    assert ["3", "n"] == list(map(str, laid_out(func, x, 2, 4)[1]))
+
+
 def test_tapes_of_turned_loops():
     """The columns that modified Gram-Schmidt takes are read and saved along rows; values as those of differences."""
     def orthogonal(a):
