@@ -33,6 +33,8 @@ KIND = typer.Option("--target", metavar="KIND", help=(
     "(libtpu) to see that it is taken."))
 CAST = typer.Option("--cast", metavar="TYPE", show_default=False,
                     help="What all floats become, for StableHLO: f32, f16 or bf16.")
+MAX_TRIPS = typer.Option("--max-trips", metavar="NUMBER", min=1, show_default=False, help=(
+    "How often a loop runs at most whose steps a derivative saves and nothing else bounds, for StableHLO."))
 CHECKED = typer.Option("--checked", help="StableHLO with an error flag as its last result: 0, or which check failed.")
 ARGNUMS = typer.Option("--argnums", metavar="NUMBERS", show_default=False,
                        help='Arguments to differentiate, as in "0" or "0, 1".')
@@ -56,6 +58,7 @@ def command(
     kind: Annotated[str, KIND] = "python",
     cast: Annotated[str | None, CAST] = None,
     checked: Annotated[bool, CHECKED] = False,
+    max_trips: Annotated[int | None, MAX_TRIPS] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; status 1 if a file is out of date.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Build and write what has not changed, too.")] = False,
 ) -> None:
@@ -78,7 +81,7 @@ def command(
     from .target import opened
     with opened(target) as found:
         request = request_of(found, chain, sig, static=static, name=name, standalone=standalone, parallel=parallel,
-                             hlo=hlo_options(kind, checked=checked, cast=cast))
+                             hlo=hlo_options(kind, checked=checked, cast=cast, max_trips=max_trips))
         text = generate(request)
     if kind == "tpu":
         from .hlo import show_costs
@@ -121,7 +124,8 @@ def chain_of(transform: str, *, in_axes: str | None = None, out_axes: str | None
     return tuple(chain)
 
 
-def hlo_options(kind: str, *, checked: bool = False, cast: str | None = None) -> HloOptions | None:
+def hlo_options(kind: str, *, checked: bool = False, cast: str | None = None,
+                max_trips: int | None = None) -> HloOptions | None:
     """What `--target` and its options ask for; None for Python.  TranspileError (E504) for what there is not."""
     from gradsmith.target import CASTS
     from gradsmith.transpiler.errors import did_you_mean, error
@@ -134,8 +138,9 @@ def hlo_options(kind: str, *, checked: bool = False, cast: str | None = None) ->
         raise error("E504", f"--cast {cast}: floats cannot become that",
                     help=did_you_mean(cast, CASTS) or f"they can become {', '.join(CASTS)}")
     if kind != "python":
-        return HloOptions(kind, checked, cast)
-    given = "--cast" if cast is not None else "--checked" if checked else None
+        return HloOptions(kind, checked, cast, max_trips)
+    given = next((name for name, value in (("--cast", cast), ("--checked", checked or None), ("--max-trips", max_trips))
+                  if value is not None), None)
     if given is not None:
         raise error("E504", f"{given} is for StableHLO", help="add --target stablehlo")
     return None

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import gradsmith
+from gradsmith.half_precision import half_of_all
 from gradsmith.transforms import _marked, function
 from gradsmith.transpiler.errors import did_you_mean, error
 from gradsmith.transpiler.frontend.trace import leaves_of, trace
@@ -114,8 +115,8 @@ def _mapped(fun: Fun, inner: Chain, step: Step, arguments: tuple[Tree, ...], nam
     applied = apply_chain(fun, inner, lanes, names)
     added = applied.arguments[len(arguments):]
     size = sizes[0] if sizes else step.options.get("axis_size")
-    stacked = tuple(map_leaves(lambda leaf: Leaf(Type(leaf.type.dtype, (size, *leaf.type.shape))), tree)
-                    for tree in added)
+    stacked = tuple(map_leaves(lambda leaf: Leaf(Type(leaf.type.dtype, (size, *leaf.type.shape)), stored=leaf.stored),
+                               tree) for tree in added)
     mapped = function("vmap", applied.callable, (*axes, *[0] * len(added)), step.options.get("out_axes", 0),
                       axis_size=step.options.get("axis_size"))
     return replace(applied, callable=mapped, arguments=(*arguments, *stacked))
@@ -134,7 +135,7 @@ def _lane(tree: Tree, axis: Any, sizes: list[Any]) -> Tree:
         at = axis % rank
         sizes.append(tree.type.shape[at])
         shape = tuple(d for k, d in enumerate(tree.type.shape) if k != at)
-        return Leaf(Type(tree.type.dtype, shape))
+        return Leaf(Type(tree.type.dtype, shape), stored=tree.stored)
     if isinstance(tree, dict):
         return {key: _lane(part, axis[key] if isinstance(axis, dict) else axis, sizes) for key, part in tree.items()}
     if not isinstance(tree, (tuple, list)):
@@ -221,7 +222,8 @@ def _with_tangents(applied: Applied, step: Step) -> Applied:
     names = list(applied.names)
     for k in numbers:
         names.append(_fresh(f"t_{applied.names[k]}", names))
-    tangents = tuple(map_leaves(lambda leaf: Leaf(leaf.type, leaf.weak), applied.arguments[k]) for k in numbers)
+    tangents = tuple(map_leaves(lambda leaf: Leaf(leaf.type, leaf.weak, stored=leaf.stored), applied.arguments[k])
+                     for k in numbers)
     if step.kind == "hvp":
         one = isinstance(step.options.get("argnums", 0 if len(numbers) == 1 else ()), int)
         make = _product if one else _products
@@ -281,9 +283,11 @@ def _result_of(applied: Applied) -> Tree:
     """The result's tree with Leafs of its types."""
     traced = trace(applied.callable, applied.arguments)
     leaves = [Leaf(r.type) for r in traced.func.returned]
+    half = half_of_all(leaves_of(applied.arguments))
 
     def leaf(node: LeafNode, made: Leaf) -> Leaf:
-        return Leaf(made.type, node.weak is not None)
+        weak = node.weak is not None
+        return Leaf(made.type, weak, stored=half if made.type.dtype == "float32" and not weak else None)
 
     def refuse(cls: type, names: Sequence[str], parts: Sequence[Any]) -> Any:
         raise error("E406", f"vjp of a function that returns a {cls.__name__}",

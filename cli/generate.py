@@ -37,11 +37,13 @@ OURS = str(Path(__file__).parent)       # what is traced there is no line of the
 
 @dataclass(frozen=True)
 class HloOptions:
-    """machine: "stablehlo" for any, or "tpu".  checked: an error flag is the last result.  cast: what floats become."""
+    """machine: "stablehlo" for any, or "tpu".  checked: an error flag is the last result.  cast: what floats become.
+    max_trips: of loops whose steps a derivative saves."""
 
     machine: str = "stablehlo"
     checked: bool = False
     cast: str | None = None
+    max_trips: int | None = None
 
 
 @dataclass(frozen=True)
@@ -297,5 +299,5 @@ def request_for(function: Callable[..., Any], shown: str, chain: Chain, signatur
     if chosen in RESERVED:
         raise _taken(chosen)
     bound = with_static(function, statics, stem) if statics else function
-    specs = specs_for(bound, signature, chain, stem, original=function)
+    specs = specs_for(bound, signature, chain, stem, original=function, halves=hlo is not None)
     return Request(bound, shown, chain, specs, chosen, standalone, parallel, dict(statics or {}), hlo)

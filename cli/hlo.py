@@ -20,7 +20,7 @@ from gradsmith.transpiler.signature import Spec, arrays_in, format_signature, wi
 
 from .chain import apply_chain
 from .generate import Request
-from .parameters import arguments_for, names_for
+from .parameters import arguments_for, map_leaves, names_for
 
 WIDE = ("float64", "complex128")
 
@@ -55,14 +55,18 @@ def lowered(request: Request) -> Lowered:
     assert request.hlo is not None
     names = names_for(request.function, len(request.specs))
     _require_sizes(request, names)
-    applied = apply_chain(request.function, request.chain, arguments_for(request.specs, names, 0), names)
+    specs = arguments_for(request.specs, names, 0)
+    if request.hlo.cast is not None:
+        specs = tuple(map_leaves(lambda leaf: replace(leaf, stored=None), tree) for tree in specs)
+    applied = apply_chain(request.function, request.chain, specs, names)
     leaves: list[Leaf] = []
     labels: list[str] = []
     for tree, name in zip(applied.arguments, applied.names, strict=True):
         _take_apart(tree, name, leaves, labels)
     given = Arguments(applied.arguments, {}, leaves, labels, [None] * len(leaves))
     try:
-        made = lowered_at(applied.callable, given, Options(checked=request.hlo.checked, cast=request.hlo.cast))
+        made = lowered_at(applied.callable, given, Options(checked=request.hlo.checked, cast=request.hlo.cast,
+                                                           max_trips=request.hlo.max_trips), name=request.name)
     except TranspileError as fault:
         raise error_of(map(_told_here, fault.problems)) from fault
     if request.hlo.machine == "tpu" and request.hlo.cast is None:
@@ -126,6 +130,8 @@ def _require_narrow(func: Func, count: int) -> None:
 def _told_here(problem: Problem) -> Problem:
     """The problem with the command's own options as advice."""
     help = problem.help or ""
+    if "max_trips=" in help:
+        return replace(problem, help=help.replace("stablehlo(..., max_trips=100)", "--max-trips 100"))
     if problem.code == "E117" or "specialise(" in help:
         return replace(problem, help='fix it, and leave it out of the signature: --static "NAME=VALUE"')
     return problem

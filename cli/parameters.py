@@ -13,6 +13,7 @@ from typing import Any
 
 from gradsmith.arguments import SIZE_NAMES
 from gradsmith.transpiler.annotations import function_specs
+from gradsmith.transpiler.emit.hlo_types import HALVES
 from gradsmith.transpiler.errors import error
 from gradsmith.transpiler.frontend.trace import leaves_of
 from gradsmith.transpiler.frontend.values import Leaf
@@ -48,16 +49,16 @@ def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def specs_for(function: Callable[..., Any], signature: str | None, chain: Chain, shown: str,
-              original: Callable[..., Any] | None = None) -> tuple[Spec, ...]:
+              original: Callable[..., Any] | None = None, *, halves: bool = False) -> tuple[Spec, ...]:
     """The types of the generated function's arguments.  `original` holds the annotations, where `function` is made
-    from it.
+    from it.  halves: they may be of half precision.
 
     TranspileError: E501 to E503 for a signature that cannot be read or does not fit the function; E503 where there is
     neither a signature nor typed parameters.
     """
     parameters = parameters_of(function)
     if signature is not None:
-        specs = parse_signature(signature)
+        specs = parse_signature(signature, halves=halves)
         _check_count(specs, parameters, shown)
         return specs
     original = original or function
@@ -140,9 +141,10 @@ def arguments_for(specs: Sequence[Spec], names: Sequence[str], low: int) -> tupl
         return symbol(name, low)
 
     def leaf(spec: ScalarSpec | ArraySpec) -> Leaf:
-        if isinstance(spec, ArraySpec):
-            return Leaf(Type(spec.dtype, tuple(map(dim, spec.dims))))
-        return Leaf(Type(spec.dtype), spec.dtype in _PYTHON)
+        dims = tuple(map(dim, spec.dims)) if isinstance(spec, ArraySpec) else ()
+        if spec.dtype in HALVES:
+            return Leaf(Type("float32", dims), stored=spec.dtype)
+        return Leaf(Type(spec.dtype, dims), isinstance(spec, ScalarSpec) and spec.dtype in _PYTHON)
 
     return tuple(built(spec, leaf) for spec in specs)
 

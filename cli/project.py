@@ -13,7 +13,7 @@
     static      as for `--static`: "n=3"
     name        of the generated function, instead of FUNC_TRANSFORM
     standalone, parallel    true or false
-    target      as for `--target`: "stablehlo"; with `cast` and `checked` as the options
+    target      as for `--target`: "stablehlo"; with `cast`, `checked` and `max-trips` as the options
 
 An output is made again when a file that its function was imported from, its entry, gradsmith or the output itself has
 changed since.  What is known of that is kept in the cache folder.
@@ -39,7 +39,8 @@ from .build import chain_of, current, hlo_options, request_of, write
 from .console import console, is_terminal, note, report
 
 _TYPES: dict[str, type] = {"function": str, "output": str, "transform": str, "sig": str, "static": str, "name": str,
-                           "standalone": bool, "parallel": bool, "target": str, "cast": str, "checked": bool}
+                           "standalone": bool, "parallel": bool, "target": str, "cast": str, "checked": bool,
+                           "max-trips": int}
 _REQUIRED = ("function", "output")
 
 
@@ -96,7 +97,8 @@ def _told_of_a_table(problem: Problem) -> Problem:
     """The problem with keys of an entry in place of the options of the command line."""
     if problem.help is None:
         return problem
-    return replace(problem, help=re.sub(r"--(sig|static|name|transform|cast|target) (?=[\"'])", r"\1 = ", problem.help))
+    options = r"--(sig|static|name|transform|cast|target|max-trips) (?=[\"'\d])"
+    return replace(problem, help=re.sub(options, r"\1 = ", problem.help))
 
 
 def _progress(entries: tuple[Mapping[str, Any], ...]) -> Iterator[Mapping[str, Any]]:
@@ -123,7 +125,7 @@ def _generated(project: Project, entry: Mapping[str, Any]) -> tuple[str, tuple[P
         request = request_of(target, chain, entry.get("sig"), static=entry.get("static"), name=entry.get("name"),
                              standalone=entry.get("standalone", False), parallel=entry.get("parallel", False),
                              hlo=hlo_options(entry.get("target", "python"), checked=entry.get("checked", False),
-                                             cast=entry.get("cast")))
+                                             cast=entry.get("cast"), max_trips=entry.get("max-trips")))
         return generate(request), target.files
 
 
@@ -167,7 +169,7 @@ def _checked(table: Any, file: Path, text: str) -> Iterator[Mapping[str, Any]]:
                 raise fault(f"an entry of `build` has no `{key}`", key,
                             help=did_you_mean(key, _TYPES) or f"it has {', '.join(_TYPES)}")
             if type(value) is not _TYPES[key]:
-                wanted = "a string" if _TYPES[key] is str else "true or false"
+                wanted = {str: "a string", bool: "true or false", int: "a number"}[_TYPES[key]]
                 raise fault(f"`{key}` is {wanted}, not {value!r}", key)
         missing = [key for key in _REQUIRED if key not in entry]
         if missing:

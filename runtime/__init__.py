@@ -47,8 +47,8 @@ _HOMES = {
     **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
-    **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
-                    "transpiler.signature"),
+    **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "c64",
+                     "c128"), "transpiler.signature"),
 }
 _SUBMODULES = ("checking", "custom_derivatives", "implicit", "jax", "lax", "numpy", "random", "torch", "tree",
                "tree_util", "xla")

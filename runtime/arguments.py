@@ -15,6 +15,7 @@ import numpy as np
 
 from .array import Array
 from .device_array import DeviceArray, adopted
+from .transpiler.emit.hlo_types import HALVES
 from .transpiler.errors import error
 from .transpiler.frontend.pytrees import Node, registered, taken_apart
 from .transpiler.frontend.values import Leaf
@@ -78,8 +79,14 @@ def describe(args: Sequence[Any], kwargs: dict[str, Any], parameters: Sequence[s
 
 
 class _Maker:
+    """halves: whether arrays may come in half precision."""
+
+    halves = False
+
     def __init__(self, exact: bool = False) -> None:
         self.exact = exact
+        if exact:
+            self.halves = True
         self.leaves: list[Leaf] = []
         self.values: list[Any] = []
         self.key: list[Any] = []
@@ -97,7 +104,7 @@ class _Maker:
         if isinstance(x, np.ndarray):
             return self._array(x, name)
         if isinstance(x, np.generic):
-            return self._leaf(Leaf(Type(self._dtype(x.dtype, name)), False, x), x, ("scalar", x.dtype.name))
+            return self._leaf(self._typed(x.dtype, (), name, example=x), x, ("scalar", x.dtype.name))
         if self.exact:
             x = adopted(x)
             kind = type(x)
@@ -148,23 +155,22 @@ class _Maker:
     def _array(self, x: np.ndarray[Any, Any], name: str) -> Leaf:
         if type(x) is not np.ndarray:
             x = self._as_ndarray(x, name)
-        dtype = self._dtype(x.dtype, name)
+        leaf = self._typed(x.dtype, (), name)
         if not x.flags.aligned:
             original, x = x, x.copy("K")
             x.flags.writeable = original.flags.writeable
             self.copied.append((original, x))
         shape = x.shape if self.exact else tuple(d if d < 2 else symbol(next(self._sizes)) for d in x.shape)
         pattern = x.shape if self.exact else tuple(d if d < 2 else -1 for d in x.shape)
-        return self._leaf(Leaf(Type(dtype, shape), False, x, writable=x.flags.writeable), x,
-                          ("array", dtype, pattern, layout(x), x.flags.writeable))
+        leaf = dataclasses.replace(leaf, type=leaf.type.with_shape(shape), example=x, writable=x.flags.writeable)
+        return self._leaf(leaf, x, ("array", leaf.stored or leaf.type.dtype, pattern, layout(x), x.flags.writeable))
 
     def _on_device(self, x: DeviceArray, name: str) -> Leaf:
         """It stays there for code that runs there; for other code it is copied, and what is written to it, back."""
         self.has_arrays = True
         if self.exact:
-            dtype = self._dtype(x.dtype, name)
-            return self._leaf(Leaf(Type(dtype, x.shape), x.is_weak, None, layout="C"), x,
-                              ("device", dtype, x.shape, x.is_weak))
+            return self._leaf(self._typed(x.dtype, x.shape, name, weak=x.is_weak, layout="C"), x,
+                              ("device", x.dtype.name, x.shape, x.is_weak))
         if x.is_weak:
             made: Leaf = self.visit(x.item(), name)
             return made
@@ -181,11 +187,19 @@ class _Maker:
                         None, help="pass a plain array: numpy.asarray(x)", kind=TypeError)
         return x.view(np.ndarray)
 
+    def _typed(self, dtype: np.dtype[Any], shape: tuple[Any, ...], name: str, **more: Any) -> Leaf:
+        """A leaf of the dtype; one of half precision is read as float32."""
+        if self.halves and dtype.name in HALVES:
+            return Leaf(Type("float32", shape), stored=dtype.name, **more)
+        return Leaf(Type(self._dtype(dtype, name), shape), **more)
+
     @staticmethod
     def _dtype(dtype: np.dtype[Any], name: str) -> str:
         if dtype.name not in DTYPES or not dtype.isnative:
             raise error("E307", f"{name} has dtype {dtype}, which is not supported", None,
-                        help="use bool, integers, float32, float64 or complex arrays", kind=TypeError)
+                        help='half precision is for XLA: jit(f, target="xla"); else use float32'
+                        if dtype.name in HALVES else "use bool, integers, float32, float64 or complex arrays",
+                        kind=TypeError)
         return dtype.name
 
 

@@ -236,12 +236,18 @@ class Function:
 
     def source(self, *args: Any, **kwargs: Any) -> str:
         """The generated source, or StableHLO text, that serves these arguments, which are described as in a call but
-        not used."""
-        return self.specialisation(self.described(args, kwargs)).source
+        not used (see `lower`)."""
+        return self.lower(*args, **kwargs).source
 
     def lower(self, *args: Any, **kwargs: Any) -> Specialisation | DeviceSpecialisation:
         """What these arguments are served by: its `trace` and `func` (the IR before and after lowering), its `source`
-        and the `seconds` that each stage took."""
+        and the `seconds` that each stage took.  For XLA's devices they may be types, such as "f32[128,784]"."""
+        if self.target.is_xla:
+            from .to_stablehlo import described, has_types
+            if has_types((args, kwargs)):
+                given, named = self._positional(args, kwargs)
+                found = described(given, named, self.parameters, self._static)
+                return self._specialised(Described(found.args, found.kwargs, found.leaves, found.values, None))
         return self.specialisation(self.described(args, kwargs))
 
     def stages(self, *args: Any, **kwargs: Any) -> dict[str, float]:

@@ -27,12 +27,7 @@ class Target:
     def dtype(self, type: Type) -> np.dtype[Any]:
         """What arrays of a type are there; the type is one after floats were made single."""
         half = half_of(self.cast)
-        if half is None or type.dtype != "float32":
-            return type.numpy
-        if half == "bfloat16":
-            import ml_dtypes  # comes with jax
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(half)
+        return type.numpy if half is None or type.dtype != "float32" else dtype_named(half)
 
     @property
     def is_xla(self) -> bool:
@@ -41,6 +36,14 @@ class Target:
 
 
 HERE = Target()
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """NumPy's dtype, also of bfloat16."""
+    if name == "bfloat16":
+        import ml_dtypes  # comes with jax
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
 
 
 def parse_target(text: str, checked: bool = True, cast: str | None = None, max_trips: int | None = None) -> Target:

@@ -22,11 +22,13 @@ import numpy as np
 
 from .arguments import DTYPES, NOTHING_STATIC, Static, _Maker
 from .array import captured
+from .half_precision import half_of_all, rounded_results, stored_params
 from .transpiler import pipeline
 from .transpiler.emit.hlo_blocks import Failure
 from .transpiler.emit.hlo_cast import half_of, in_single_precision, shorter
 from .transpiler.emit.hlo_inline import calls_itself
 from .transpiler.emit.hlo_sizes import specialise
+from .transpiler.emit.hlo_types import HALVES
 from .transpiler.emit.stablehlo import emit_module
 from .transpiler.errors import RuleError, error
 from .transpiler.frontend.preparing import before_transforms
@@ -36,30 +38,39 @@ from .transpiler.frontend.values import Leaf
 from .transpiler.ir.build import const
 from .transpiler.ir.dims import symbols_of
 from .transpiler.ir.library import Program, each_func, main_of
-from .transpiler.ir.nodes import Func, Module, Value, Var
+from .transpiler.ir.nodes import Block, Func, Module, Value, Var
 from .transpiler.ir.types import I64, Type
-from .transpiler.ir.walk import all_statements, blocks, definitions, operands, reads, sizes_used
+from .transpiler.ir.walk import (
+    all_statements,
+    blocks,
+    definitions,
+    operands,
+    reads,
+    replacement,
+    sizes_used,
+    substituted,
+    with_body,
+)
 from .transpiler.raise_loops.findings import Finding
 from .transpiler.raise_loops.nests import has_loops
-from .transpiler.signature import ArraySpec, ScalarSpec, looks_like_array_spec, parse_spec
+from .transpiler.signature import ArraySpec, ScalarSpec, built, meant_spec
 from .transpiler.stack import deep_stack
 from .transpiler.transforms.batch_dependence import Parts, parting
+from .tree import leaves as leaves_of_tree
 
 PRECISIONS = ("highest", "high", "default")
-
-HALVES = ("float16", "bfloat16")        # what arrays may be stored in; they are computed with as float32
 
 
 @dataclass(frozen=True)
 class ShapeDtypeStruct:
-    """What an array argument is like, without its elements."""
+    """What an array argument is like, without its elements.  Sizes other than numbers are refused when it is used."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     dtype: Any = "float64"
 
     def __post_init__(self) -> None:
-        shape = (self.shape,) if isinstance(self.shape, int) else self.shape
-        object.__setattr__(self, "shape", tuple(int(d) for d in shape))
+        shape = (self.shape,) if isinstance(self.shape, (int, str)) else self.shape
+        object.__setattr__(self, "shape", tuple(d if d is None or isinstance(d, str) else int(d) for d in shape))
         object.__setattr__(self, "dtype", str(self.dtype) if isinstance(self.dtype, str) else np.dtype(self.dtype).name)
 
 
@@ -177,19 +188,21 @@ def lowered(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, A
             source: str | None = None) -> Lowered:
     """Trace `fun` at these arguments and write it."""
     parameters = list(getattr(fun, "parameters", ())) or _parameters(fun)
-    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC), options.cast,
-                      halves=options.cast is None)
+    given = described(args, kwargs, parameters, getattr(fun, "_static", NOTHING_STATIC), options.cast)
     return lowered_at(fun, given, options, source)
 
 
 @deep_stack()
-def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, source: str | None = None) -> Lowered:
-    """The same, at arguments that are taken apart."""
+def lowered_at(fun: Callable[..., Any], given: Arguments, options: Options, source: str | None = None,
+               name: str | None = None) -> Lowered:
+    """The same, at arguments that are taken apart.  name: of the module."""
     findings: list[Finding] = []
     with raising(findings) if options.raise_loops else nullcontext():
-        traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None))
+        traced, given = _traced(fun, given, source if source is not None else getattr(fun, "source_text", None), name)
     traced = _with_known_results(traced)
     func = _sized(traced)
+    if options.captures == "constants":
+        func = _with_known_numbers(traced, func)
     if options.cast is not None:
         func = in_single_precision(func)
     stages = pipeline.stablehlo_stages(findings, raises=options.raise_loops, masks=options.mask_lanes,
@@ -224,8 +237,8 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
         made = emit_module(func, name=options.name, locations=options.locations, checked=options.checked,
                            constants=constants, arguments=labels, results=results, max_trips=options.max_trips,
                            half=half_of(options.cast), precision=options.precision,
-                           stored={p: given.stored[id(leaf)] for p, leaf in zip(main.params, given.leaves)
-                                   if id(leaf) in given.stored})
+                           stored=stored_params(main, given.leaves),
+                           rounded=rounded_results(main, half_of_all(given.leaves), given.leaves))
     except RuleError as problem:
         raise problem.at(None) from None
     return Lowered(made.text, tuple(labels), results, made.failures, main, traced, options, tuple(given.leaves),
@@ -239,50 +252,53 @@ def written(traced: Trace, func: Program, given: Arguments, options: Options) ->
 @dataclass(frozen=True)
 class Arguments:
     """args, kwargs: trees with Leafs.  leaves, names, values: of the run-time leaves, in order; a value is None where
-    only its type is known.  stored: by the id of a float32 leaf, the half precision that it comes in."""
+    only its type is known."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     leaves: list[Leaf]
     names: list[str]
     values: list[Any]
-    stored: dict[int, str] = field(default_factory=dict)
+
+
+def has_types(tree: Any) -> bool:
+    """Whether something in it says only what an argument is like."""
+    return any(isinstance(x, (ArraySpec, ScalarSpec, ShapeDtypeStruct)) or type(x).__name__ == "ShapeDtypeStruct"
+               or (isinstance(x, str) and meant_spec(x) is not None) for x in leaves_of_tree(tree))
 
 
 def described(args: Sequence[Any], kwargs: Mapping[str, Any], parameters: Sequence[str] = (),
-              static: Static = NOTHING_STATIC, cast: str | None = None, halves: bool = False) -> Arguments:
+              static: Static = NOTHING_STATIC, cast: str | None = None) -> Arguments:
     """The arguments taken apart, with every size a number.  cast: floats of theirs are in single precision already.
-    halves: arrays may be stored in half precision.
     TranspileError: a size or a dtype that is not known."""
     names = [*parameters[:len(args)], *(f"argument {k}" for k in range(len(parameters), len(args)))]
-    maker = _Sized(cast, halves)
+    maker = _Sized(cast)
     made = tuple(maker.static(a, n) if static.has(k, n, len(args)) else maker.visit(a, n)
                  for k, (a, n) in enumerate(zip(args, names, strict=True)))
     more = {n: maker.static(a, n) if n in static.names else maker.visit(a, n) for n, a in kwargs.items()}
-    return Arguments(made, more, maker.leaves, maker.names, maker.values, maker.stored)
+    return Arguments(made, more, maker.leaves, maker.names, maker.values)
 
 
 class _Sized(_Maker):
     """Makes leaves whose sizes are numbers, also of specs."""
 
-    def __init__(self, cast: str | None = None, halves: bool = False) -> None:
+    halves = True
+
+    def __init__(self, cast: str | None = None) -> None:
         super().__init__()
-        self.halves = halves
         self.names: list[str] = []
-        self.stored: dict[int, str] = {}
         self.cast = cast
 
     def visit(self, x: Any, name: str) -> Any:
-        if isinstance(x, str) and looks_like_array_spec(x):
-            x = parse_spec(x, halves=self.halves or half_of(self.cast) is not None)
-        if isinstance(x, (ArraySpec, ScalarSpec)):
+        if isinstance(x, str) and (meant := meant_spec(x)) is not None:
+            x = built(meant, lambda spec: spec)
+        if isinstance(x, (ArraySpec, ScalarSpec, ShapeDtypeStruct)):
             return self._spec(x, name)
         if not isinstance(x, (np.ndarray, np.generic, type)) and hasattr(x, "shape") and hasattr(x, "dtype"):
             return self._spec(ShapeDtypeStruct(tuple(x.shape), np.dtype(x.dtype)), name)
         if self.cast is not None and isinstance(x, (np.ndarray, np.generic)):
-            x = x.astype(shorter(x.dtype.name)) if x.dtype.name != shorter(x.dtype.name) else x
-        if isinstance(x, np.ndarray) and self.halves and x.dtype.name in HALVES:
-            return self._half(Leaf(Type("float32", x.shape), False, x, writable=False), x, x.dtype.name, name)
+            dtype = "float32" if x.dtype.name in HALVES else shorter(x.dtype.name)
+            x = x.astype(dtype) if x.dtype.name != dtype else x
         mark = len(self.leaves)
         made = super().visit(x, name)
         if len(self.leaves) == mark + 1 and made is self.leaves[mark]:
@@ -292,13 +308,7 @@ class _Sized(_Maker):
     def _array(self, x: np.ndarray[Any, Any], name: str) -> Leaf:
         if type(x) is not np.ndarray:
             x = self._as_ndarray(x, name)
-        return self._leaf(Leaf(Type(self._dtype(x.dtype, name), x.shape), False, x, writable=x.flags.writeable), x, ())
-
-    def _half(self, leaf: Leaf, value: Any, dtype: str, name: str) -> Leaf:
-        self.names.append(name)
-        made = self._leaf(leaf, value, ())
-        self.stored[id(made)] = dtype
-        return made
+        return self._leaf(self._typed(x.dtype, x.shape, name, example=x, writable=x.flags.writeable), x, ())
 
     def _spec(self, spec: Any, name: str) -> Leaf:
         shape = spec.dims if isinstance(spec, ArraySpec) else getattr(spec, "shape", ())
@@ -306,18 +316,16 @@ class _Sized(_Maker):
             if not isinstance(dim, int):
                 raise error("E207", f"StableHLO needs every size as a number, and {name} is {spec}", None,
                             help=f"give a number for {'`:`' if dim is None else f'`{dim}`'} in the type of `{name}`")
-        if self.halves and str(spec.dtype) in HALVES:
-            kind = Type("float32", tuple(shape))
-            return self._half(Leaf(kind, False, None, layout="C" if shape else None), None, str(spec.dtype), name)
-        dtype = shorter(spec.dtype) if self.cast is not None else spec.dtype
-        if dtype in ("float16", "bfloat16") and half_of(self.cast) == dtype:
-            dtype = "float32"
+        dtype, stored = str(spec.dtype), None
+        if dtype in HALVES:
+            dtype, stored = "float32", dtype if self.cast is None else None
+        elif self.cast is not None:
+            dtype = shorter(dtype)
         if dtype not in DTYPES:
-            raise error("E307", f"{name} has dtype {spec.dtype}, which is not supported", None, kind=TypeError,
-                        help='give cast="f16" or cast="bf16" to stablehlo: all floats are of that type then'
-                        if spec.dtype in ("float16", "bfloat16") else None)
+            raise error("E307", f"{name} has dtype {spec.dtype}, which is not supported", None, kind=TypeError)
         self.names.append(name)
-        return self._leaf(Leaf(Type(dtype, tuple(shape)), False, None, layout="C" if shape else None), None, ())
+        return self._leaf(Leaf(Type(dtype, tuple(shape)), False, None, layout="C" if shape else None, stored=stored),
+                          None, ())
 
 
 def _parameters(fun: Callable[..., Any]) -> list[str]:
@@ -328,12 +336,12 @@ def _parameters(fun: Callable[..., Any]) -> list[str]:
     return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
-def _traced(fun: Any, given: Arguments, source: str | None) -> tuple[Trace, Arguments]:
+def _traced(fun: Any, given: Arguments, source: str | None, name: str | None) -> tuple[Trace, Arguments]:
     """The trace in which ints that give sizes are known, and those that may end a recursion, and the arguments that are
     left."""
     while True:
         with parting(Parts.NOWHERE):
-            found = trace(fun, given.args, given.kwargs, source=source)
+            found = trace(fun, given.args, given.kwargs, source=source, name=name)
         known = {id(leaf) for leaf, _ in found.static_args}
         fixed = to_be_known(found)
         if not fixed:
@@ -441,6 +449,19 @@ def _sized(traced: Trace) -> Program:
             if str(dim) in symbols_of(dim):
                 sizes[str(dim)] = size
     return each_func(traced.func, lambda f: specialise(f, sizes) if f is main else f) if sizes else traced.func
+
+
+def _with_known_numbers(traced: Trace, func: Program) -> Program:
+    """With what captured numbers are in the places of their params."""
+    main = main_of(func)
+    params = main.params[len(main.params) - len(traced.captures):]
+    known: dict[Var, Value] = {p: const(captured(c.get()), p.type)
+                               for p, c in zip(params, traced.captures, strict=True) if not p.type.shape}
+    if not known:
+        return func
+    body = Block(tuple(substituted(s, known) for s in main.body.stmts),
+                 tuple(replacement(r, known) for r in main.body.results))
+    return each_func(func, lambda f: with_body(f, body) if f is main else f)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ _SHORT_NAMES = {
     **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
     **{f"c{bits}": f"complex{bits}" for bits in (64, 128)},
 }
-_PRINTED_NAMES = {dtype: short for short, dtype in _SHORT_NAMES.items()}
+_PRINTED_NAMES = {**{dtype: short for short, dtype in _SHORT_NAMES.items()}, "bfloat16": "bf16"}
 _OTHER_NAMES = {
     "bool": ("bool_", "boolean"),
     "int64": ("int", "int_", "intp"),
@@ -54,7 +54,7 @@ class ScalarSpec:
     def __getitem__(self, dims: object) -> "ArraySpec":
         parts = dims if isinstance(dims, tuple) else (dims,)
         inside = ",".join(_written_dim(part) for part in parts)
-        spec = parse_spec(f"{self}[{inside}]")
+        spec = parse_spec(f"{self}[{inside}]", halves=True)
         assert isinstance(spec, ArraySpec)
         return spec
 
@@ -119,6 +119,7 @@ bool_ = ScalarSpec("bool")
 i8, i16, i32, i64 = (ScalarSpec(f"int{bits}") for bits in (8, 16, 32, 64))
 u8, u16, u32, u64 = (ScalarSpec(f"uint{bits}") for bits in (8, 16, 32, 64))
 f16, f32, f64 = (ScalarSpec(f"float{bits}") for bits in (16, 32, 64))
+bf16 = ScalarSpec("bfloat16")
 c64, c128 = ScalarSpec("complex64"), ScalarSpec("complex128")
 
 
@@ -163,9 +164,10 @@ def with_dims(spec: Spec, dim: Callable[[Dim], Dim]) -> Spec:
 BFLOAT16 = ("bf16", "bfloat16")         # which NumPy lacks
 
 
-def parse_signature(text: str, *, file: str = "<signature>") -> tuple[Spec, ...]:
-    """The specs of all arguments, separated by commas. `file` says in errors where the text comes from."""
-    parser = _Parser(text, file)
+def parse_signature(text: str, *, file: str = "<signature>", halves: bool = False) -> tuple[Spec, ...]:
+    """The specs of all arguments, separated by commas. `file` says in errors where the text comes from.  halves: they
+    may be of half precision."""
+    parser = _Parser(text, file, halves)
     specs = parser.items_until("end", parser.spec)
     return tuple(specs)
 
@@ -187,6 +189,22 @@ def looks_like_array_spec(text: str) -> bool:
     """Is `text` meant to be a spec, even if it is not a good one?"""
     started = re.match(r"\s*(\w+)\s*\[", text)
     return started is not None and started[1] in (*DTYPE_NAMES, *BFLOAT16)
+
+
+def meant_spec(text: str) -> Spec | None:
+    """What an argument says that is given as a text, if it is meant to be a spec: `f32`, `f32[3,4]`, `{w: f32[4]}`.
+    TranspileError for a bad one that cannot be meant as anything else."""
+    name = text.strip()
+    if (name in _SHORT_NAMES and name != "bool") or name in BFLOAT16:
+        return parse_spec(text, halves=True)
+    if re.fullmatch(r"\s*\w+\s*\[[^\[\]]*\]\s*", text) or looks_like_array_spec(text):
+        return parse_spec(text, halves=True)
+    if not name.startswith(("(", "[", "{")):
+        return None
+    try:
+        return parse_spec(text, halves=True)
+    except TranspileError:
+        return None
 
 
 def _written_dim(dim: object) -> str:
@@ -306,9 +324,10 @@ class _Parser:
         if not self.halves and (dtype == "float16" or name.text in BFLOAT16):
             short = "f16" if dtype == "float16" else "bf16"
             raise self.at_token("E502", f"{dtype or 'bfloat16'} is not supported", name, help=(
-                f"write f32; what is written for XLA can be in half precision: --cast {short}, or cast=\"{short}\""))
+                f"write f32; what is written for XLA may be in half precision: --target stablehlo, or --cast {short}"))
         if dtype is None:
-            help = did_you_mean(name.text, DTYPE_NAMES) or "the types are " + ", ".join(_SHORT_NAMES)
+            help = did_you_mean(name.text, DTYPE_NAMES) or "the types are " + ", ".join(
+                [*_SHORT_NAMES, *BFLOAT16[:self.halves]])
             raise self.at_token("E502", f"`{name.text}` is not a type", name, help=help)
         return self.array(dtype) if self.take("[") else ScalarSpec(dtype)
 

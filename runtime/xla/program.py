@@ -16,17 +16,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..device_array import DeviceArray, Outcome
+from ..half_precision import rounded_results, stored_params
 from ..log import logger
 from ..raising import users_exception
-from ..target import Target
+from ..target import Target, dtype_named
 from ..transpiler import pipeline
 from ..transpiler.emit.hlo_blocks import Failure
 from ..transpiler.emit.hlo_cast import half_of, in_single_precision
 from ..transpiler.emit.stablehlo import Emitted, Marks, emit_module
 from ..transpiler.errors import RuleError, error, placed
 from ..transpiler.frontend.texts import Raised
+from ..transpiler.frontend.values import Leaf
 from ..transpiler.ir.library import Program, main_of
-from ..transpiler.ir.nodes import Func, Var
+from ..transpiler.ir.nodes import Func
 from ..transpiler.raise_loops.findings import Finding
 from .bindings import XlaError, bindings
 from .compiler import Build, compiled
@@ -50,7 +52,7 @@ class Place(Protocol):
     def aliased(self, func: Func) -> Mapping[int, int]:
         """Params whose memory results may take."""
 
-    def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
+    def put(self, k: int, value: Any, dtype: np.dtype[Any], own: bool, shared: bool) -> Any:
         """The buffer of the k-th argument; `own`: which nobody else holds, `shared`: whether somebody may hold it."""
 
     def execute(self, executable: Any, buffers: Sequence[Any]) -> list[Any]:
@@ -81,8 +83,7 @@ class OneDevice:
         returned = len(func.returned)
         return {func.params.index(p): returned + k for k, p in enumerate(func.effects)}
 
-    def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
-        dtype = self.target.dtype(param.type)
+    def put(self, k: int, value: Any, dtype: np.dtype[Any], own: bool, shared: bool) -> Any:
         if type(value) is not DeviceArray:
             return upload(np.asarray(value, dtype), self.place)
         if not value.is_on(self.device) or value.dtype != dtype:
@@ -97,7 +98,8 @@ class OneDevice:
 class DeviceProgram:
     """func: all of its sizes are numbers.  raises: what the program raises, by the text that a check gives for it.
 
-    findings: what became of its loops so far.
+    findings: what became of its loops so far.  leaves: the arguments among its params, which may come in half
+    precision.  half: what float32 results are rounded to.
 
     text: the module.  failures: what its error flag says.  loops: what became of its loops; those that a TPU runs
     element by element are warned of.  seconds: what each stage took.
@@ -106,7 +108,7 @@ class DeviceProgram:
 
     def __init__(self, func: Program, target: Target, *, name: str, reason: str,
                  raises: Mapping[str, Raised] | None = None, place: Place | None = None,
-                 findings: Sequence[Finding] = ()) -> None:
+                 findings: Sequence[Finding] = (), leaves: Sequence[Leaf] = (), half: str | None = None) -> None:
         self.target, self.name, self.reason, self.raises = target, name, reason, dict(raises or {})
         self.seconds: dict[str, float] = {}
         self.place = place or OneDevice(target)
@@ -127,6 +129,9 @@ class DeviceProgram:
         start = perf_counter()
         self.written = tuple(self.func.params.index(p) for p in self.func.effects)
         _require_floats(self.func.params, target)
+        self._stored, self._rounded = stored_params(self.func, leaves), rounded_results(self.func, half, leaves)
+        self.dtypes = tuple(dtype_named(self._stored[p]) if p in self._stored else target.dtype(p.type)
+                            for p in self.func.params)
         emitted = self._emitted(target.checked)
         if target.checked and not emitted.failures:
             emitted = self._emitted(False)
@@ -137,7 +142,7 @@ class DeviceProgram:
         try:
             return emit_module(self.whole, checked=checked, aliased=self.place.aliased(self.func),
                                marks=self.place.marks(self.func, checked), max_trips=self.target.max_trips,
-                               half=half_of(self.target.cast))
+                               half=half_of(self.target.cast), stored=self._stored, rounded=self._rounded)
         except RuleError as problem:
             raise problem.at(None) from None
 
@@ -161,10 +166,10 @@ class DeviceProgram:
         outcomes = {o: None for v in flat if isinstance(v, DeviceArray) for o in v.unsettled()}
         at_once = bool(self.written and self.failures)
         buffers = []
-        for k, (value, param) in enumerate(zip(flat, self.func.params, strict=True)):
+        for k, (value, dtype) in enumerate(zip(flat, self.dtypes, strict=True)):
             must_copy = k in copied or (k in self.written and at_once)
             shared = must_copy or (isinstance(value, DeviceArray) and value.is_shared)
-            buffers.append(self.place.put(k, value, param, must_copy or k in self.written, shared))
+            buffers.append(self.place.put(k, value, dtype, must_copy or k in self.written, shared))
         results, outcome = self.run(buffers)
         if outcome is not None:
             outcomes[outcome] = None

@@ -18,7 +18,7 @@ from ..transpiler.emit.stablehlo import Marks
 from ..transpiler.errors import error
 from ..transpiler.frontend.trace import Trace
 from ..transpiler.frontend.values import Leaf
-from ..transpiler.ir.nodes import Func, Var
+from ..transpiler.ir.nodes import Func
 from .ahead import CompiledForTpu, compile_for_tpu
 from .bindings import bindings, devices, sixty_four_bits
 from .collectives import Collective, collectives_of
@@ -146,13 +146,13 @@ class OnMesh:
         return [sharding.NamedSharding(self._mesh, sharding.PartitionSpec(*(axes or None for axes in spec)))
                 for spec in self.params]
 
-    def put(self, k: int, value: Any, param: Var, own: bool, shared: bool) -> Any:
+    def put(self, k: int, value: Any, dtype: np.dtype[Any], own: bool, shared: bool) -> Any:
         if isinstance(value, DeviceArray):
             here = value.buffer(uploader(min(value.devices())))
-            if here.dtype != self.target.dtype(param.type):
-                here = np.array(value).astype(self.target.dtype(param.type))
+            if here.dtype != dtype:
+                here = np.array(value).astype(dtype)
         else:               # a copy: jax reads it later, when its owner may have changed it
-            here = np.array(value, self.target.dtype(param.type))
+            here = np.array(value, dtype)
         with sixty_four_bits():
             return bindings().jax.device_put(here, self.shardings[k])
 

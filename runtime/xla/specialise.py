@@ -22,6 +22,7 @@ import numpy as np
 from ..arguments import Described
 from ..array import Array
 from ..device_array import DeviceArray, Outcome
+from ..half_precision import half_of_all
 from ..overlap import same_arrays
 from ..specialise import python_kind, run_time, statics_hold
 from ..target import Target
@@ -236,9 +237,11 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     if derive is not None:
         found = derive(found, given)
     seconds["trace"] = perf_counter() - start
+    halves = found.leaves if target.cast is None else ()
     whole = sized(found.func, [c.get() for c in found.captures])
     program = DeviceProgram(whole, target, name=name, reason=reason, raises=found.raises,
-                            place=place(found, main_of(whole)) if place is not None else None, findings=findings)
+                            place=place(found, main_of(whole)) if place is not None else None, findings=findings,
+                            leaves=halves, half=half_of_all(halves) if derive is None else None)
     seconds.update(program.seconds)
     program.seconds = seconds
     made = DeviceSpecialisation(name, found, program, described, fixed, [_like(c.get()) for c in found.captures],

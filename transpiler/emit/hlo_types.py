@@ -31,6 +31,7 @@ ELEMENTS = {
 }
 DIGITS = 12                 # significant ones, of a float in decimal
 LISTED = 64                 # elements of an array; more of them are written as bytes
+HALVES = ("float16", "bfloat16")        # what floats may be stored in; without a cast they are computed with as float32
 COMPLEX_PARTS = {"complex64": "float32", "complex128": "float64"}
 
 

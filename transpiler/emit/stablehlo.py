@@ -57,7 +57,8 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
                 constants: Mapping[Var, Any] | None = None, arguments: Sequence[str] = (),
                 results: Sequence[str] = (), aliased: Mapping[int, int] | None = None,
                 max_trips: int | None = None, half: str | None = None, marks: Marks = Marks(),
-                precision: str = "highest", stored: Mapping[Var, str] | None = None) -> Emitted:
+                precision: str = "highest", stored: Mapping[Var, str] | None = None,
+                rounded: Mapping[int, str] | None = None) -> Emitted:
     """One module with one public function.
 
     locations: end lines with the user's own, as MLIR's `loc("file":line:column)`.  checked: an int32 is the last
@@ -65,7 +66,8 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
     arguments, results: what people call them, written beside.  aliased: by parameters (as numbers among those that
     are left), the results that may take their memory.  max_trips: see `hlo_bounds`.  half: what
     float32 is written as, "float16" or "bfloat16".  marks: attributes for the compiler.  precision: of matrix
-    products, "highest", "high" or "default".  stored: params of float32 that come in a shorter dtype.
+    products, "highest", "high" or "default".  stored: params of float32 that come in a shorter dtype.  rounded: results
+    of float32, as numbers, that leave in one.
 
     RuleError: a size that is not known, recursion that run-time values end, or an operation without a StableHLO form;
     where the statement has a location, the TranspileError drawn over it.
@@ -73,12 +75,12 @@ def emit_module(func: Program, *, name: str = "main", locations: bool = False, c
     func = with_known_sizes(without_calls(func), max_trips)
     with in_half_precision(half):
         return _emitted(func, Printer(precision), name, locations, checked, constants or {}, arguments, results,
-                        aliased or {}, marks, stored or {})
+                        aliased or {}, marks, stored or {}, rounded or {})
 
 
 def _emitted(func: Func, h: Printer, name: str, locations: bool, checked: bool, constants: Mapping[Var, Any],
              arguments: Sequence[str], results: Sequence[str], aliased: Mapping[int, int], marks: Marks,
-             stored: Mapping[Var, str]) -> Emitted:
+             stored: Mapping[Var, str], rounded: Mapping[int, str]) -> Emitted:
     for param in func.params:
         require_sizes(param, func.params)
     names = Names()
@@ -93,7 +95,7 @@ def _emitted(func: Func, h: Printer, name: str, locations: bool, checked: bool, 
             params.append(value)
             value = h.convert(value, param.type.dtype)
         emitter.values[param] = value
-    found = emitter.func(func.body)
+    found = [h.convert(r, rounded.get(k, r.type.dtype)) for k, r in enumerate(emitter.func(func.body))]
     labels = [*results, "error"] if results and checked else results
     text = _module(func.name, name, params, h, found, names, arguments, labels, aliased, marks)
     return Emitted(text, tuple(emitter.failures.values()))

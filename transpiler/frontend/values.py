@@ -45,7 +45,8 @@ class Leaf:
 
     example: the value of this call, if there is one; it decides shape guards, and stands in when the value turns
     out to be needed while transpiling.  layout: "C" where arrays are C-contiguous; without it the example tells.
-    writable: False for a read-only array.
+    writable: False for a read-only array.  stored: the half precision in which a float32 comes, for machines that have
+    such.
     """
 
     type: Type
@@ -54,6 +55,7 @@ class Leaf:
     differentiable: bool = False
     layout: str | None = None
     writable: bool = True
+    stored: str | None = None
 
 
 class View:

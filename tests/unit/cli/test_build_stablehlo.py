@@ -92,6 +92,13 @@ def test_what_a_table_lists():
         assert file.read() == built("loss", "--sig", "f32[4,3], f32[5,4]")
 
 
+def test_half_precision_in_the_signature():
+    text = built("loss", "--transform", "vjp", "--sig", "bf16[4,3], bf16[5,4]")
+    assert "%w: tensor<4x3xbf16>" in text and "%ct: tensor<bf16>" in text and "module @loss_vjp" in text
+    assert "-> (tensor<bf16> " in text
+    assert "bf16" not in built("loss", "--sig", "bf16[4,3], f16[5,4]", "--cast", "f32")
+
+
 @pytest.mark.parametrize("options, message", [
     (("--target", "stablehlo", "--sig", "f64[3], i64"), 'fix it, and leave it out of the signature: --static'),
     (("--target", "stablehlo", "--sig", "f64[3], i64", "--parallel"), "--parallel is for Python"),

@@ -188,6 +188,21 @@ def test_a_size_that_is_not_a_number():
     assert "give a number for `n` in the type of `x`" in str(refused.value)
 
 
+def test_types_as_text():
+    def f(p, k):
+        return p["w"] * p["b"][0] + k
+
+    as_text = emitted(f, "{w: f32[4], b: [bf16]}", "i32").text
+    assert as_text == emitted(f, {"w": gradsmith.f32[4], "b": [gradsmith.ShapeDtypeStruct((), "bfloat16")]},
+                              gradsmith.i32).text
+    with pytest.raises(TranspileError, match="did you mean `f32`"):
+        emitted(f, "f33[4]", 1)
+    with pytest.raises(TranspileError, match="give a number for `n` in the type of `x`"):
+        emitted(weighted, gradsmith.ShapeDtypeStruct(("n", 3)), 2.0)
+    compiled = gradsmith.jit(weighted, target="xla")
+    assert "tensor<2x3xf32>" in compiled.lower("f32[2,3]", "f32").source == compiled.source("f32[2,3]", gradsmith.f32)
+
+
 def test_equal_calls_give_equal_text():
     texts = {gradsmith.stablehlo(gradsmith.hessian(lambda x: np.sum(np.sin(x) ** 3)))("f64[4]") for _ in range(3)}
     assert len(texts) == 1 and "loc(" in texts.pop()
@@ -212,3 +227,24 @@ def test_arrays_in_half_precision_beside_others(dtype):
     assert dtype == made.arrays()[0].dtype.name
     (found,) = xla.run(made.text, *made.arrays(), optimise=False)
     np.testing.assert_allclose(found, slope(w.astype(np.float32), x), rtol=1e-5)
+
+
+def test_results_are_of_the_half_precision_of_all_arguments():
+    def loss(w, x, n):
+        w[0] = n
+        return np.mean(np.tanh(x @ w) ** 2), np.sum(x > 0.5), 0.5
+
+    types = ("bf16[4]", gradsmith.bf16[3, 4], "i64")
+    assert emitted(loss, *types).text.split("->")[1].startswith(
+        ' (tensor<bf16> {jax.result_info = "result[0]"}, tensor<i64> {jax.result_info = "result[1]"}, '
+        'tensor<f64> {jax.result_info = "result[2]"}, tensor<4xbf16> {jax.result_info = "w (written)"})')
+    assert "tensor<f32> {" in signature(emitted(loss, "bf16[4]", "f16[3,4]", "i64").text)
+    assert "bf16" not in emitted(loss, *types, cast="f32").text
+    with pytest.raises(TranspileError, match='half precision is for XLA: jit\\(f, target="xla"\\)'):
+        gradsmith.jit(loss)(np.ones(4, np.float16), np.ones((3, 4)), 1)
+
+
+def test_captured_numbers_are_constants_of_the_dtype_in_which_they_are_used():
+    rate = 0.1
+    assert "f64" not in emitted(lambda x: x * rate, "f32[3]").text
+    assert "f64" in emitted(lambda x: x * rate, "f32[3]", captures="parameters").text

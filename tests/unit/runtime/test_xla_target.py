@@ -339,6 +339,30 @@ def test_floats_become_shorter_ones(cast, dtype, room):
     np.testing.assert_allclose(np.asarray(found, np.float64), grad(loss)(W, X, Y), rtol=room, atol=room)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_arguments_in_half_precision(dtype):
+    import ml_dtypes  # comes with jax
+    half = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    w, x, y = (a.astype(half) for a in (W, X, Y))
+    slope = jit(grad(loss), target="xla")
+    found = slope(w, x, y)
+    assert half == found.dtype == slope(device_put(found, "xla:0"), x, y).dtype
+    expected = grad(loss)(*(a.astype(np.float32) for a in (w, x, y)))
+    np.testing.assert_array_equal(np.asarray(found), expected.astype(half))
+    assert np.float32 == slope(w, X.astype(np.float32), y).dtype
+
+    @jit(target="xla")
+    def first(x):
+        x[0] = 3
+        return x[1:]
+
+    assert half == first(w).dtype
+    assert (w[0] == 3).all()
+    on_device = device_put(w, "xla:0")
+    first(on_device)
+    assert half == on_device.dtype
+
+
 def test_loops_over_elements_are_raised_and_those_of_derivatives_bounded():
     def product(a, b):
         c = np.zeros((a.shape[0], b.shape[1]))
