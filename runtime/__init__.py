@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from .array import Array
     from .cache import explain_cache
     from .checking import check
-    from .checkpoint import checkpoint
+    from .checkpointing import checkpoint, checkpoint_policies, remat
     from .custom_rules import custom_jvp, custom_vjp
     from .device_array import DeviceArray
-    from .placement import block_until_ready, device_get, device_put, devices
+    from .placement import block_until_ready, default_backend, device_count, device_get, device_put, devices
     from .sparse.functions import sparse_hessian, sparse_jacobian
     from .to_stablehlo import ShapeDtypeStruct, stablehlo
     from .transforms import (
@@ -41,10 +41,12 @@ __version__ = "0.1.0"
 _HOMES = {
     **dict.fromkeys(("sparse_hessian", "sparse_jacobian"), "sparse.functions"),
     "Array": "array", "DeviceArray": "device_array", "explain_cache": "cache", "check": "checking",
-    "checkpoint": "checkpoint", "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
+    **dict.fromkeys(("checkpoint", "checkpoint_policies", "remat"), "checkpointing"),
+    "stablehlo": "to_stablehlo", "ShapeDtypeStruct": "to_stablehlo",
     "sharded": "xla.sharded", "TranspileError": "transpiler.errors",
     "custom_jvp": "custom_rules", "custom_vjp": "custom_rules",
-    **dict.fromkeys(("block_until_ready", "device_get", "device_put", "devices"), "placement"),
+    **dict.fromkeys(("block_until_ready", "default_backend", "device_count", "device_get", "device_put", "devices"),
+                    "placement"),
     **dict.fromkeys(("functional", "grad", "hessian", "hvp", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "linearize",
                      "stop_gradient", "value_and_grad", "vjp", "vmap"), "transforms"),
     **dict.fromkeys(("bool_", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "c64",
@@ -53,10 +55,11 @@ _HOMES = {
 _SUBMODULES = ("checking", "custom_derivatives", "implicit", "jax", "lax", "numpy", "random", "torch", "tree",
                "tree_util", "xla")
 __all__ = ["Array", "DeviceArray", "ShapeDtypeStruct", "TranspileError", "block_until_ready", "check", "checkpoint",
-           "custom_jvp", "custom_vjp", "device_get", "device_put", "devices", "explain_cache", "functional", "grad",
-           "hessian", "hvp", "implicit", "jacfwd", "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy",
-           "random", "sharded", "sparse_hessian", "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util",
-           "value_and_grad", "vjp", "vmap", "xla"]
+           "checkpoint_policies", "custom_jvp", "custom_vjp", "default_backend", "device_count", "device_get",
+           "device_put", "devices", "explain_cache", "functional", "grad", "hessian", "hvp", "implicit", "jacfwd",
+           "jacobian", "jacrev", "jit", "jvp", "lax", "linearize", "numpy", "random", "remat", "sharded",
+           "sparse_hessian", "sparse_jacobian", "stablehlo", "stop_gradient", "tree", "tree_util", "value_and_grad",
+           "vjp", "vmap", "xla"]
 
 
 def __getattr__(name: str) -> Any:

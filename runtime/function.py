@@ -24,6 +24,7 @@ from .overlap import Raised
 from .specialise import Specialisation, specialise
 from .target import HERE, Target
 from .transpiler.errors import TranspileError, error
+from .transpiler.frontend.batch_axes import tells_keywords
 from .transpiler.frontend.trace import Trace
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class Function:
 
     def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Keyword arguments that follow on the positional ones take their places; others stay."""
+        if self._tells_keywords:
+            return args, kwargs
         rest = dict(kwargs)
         more = []
         for name in self.parameters[len(args):]:
@@ -222,6 +225,11 @@ class Function:
         """What Numba takes this for in people's own compiled code."""
         from .from_numba import ForNumba
         return ForNumba(self)
+
+    @functools.cached_property
+    def _tells_keywords(self) -> bool:
+        """Whether an argument given by its name is another than the same by its position."""
+        return tells_keywords(self)
 
     @functools.cached_property
     def parameters(self) -> list[str]:

@@ -26,9 +26,22 @@ Fun = Callable[..., Any]
 
 
 @functools.lru_cache(maxsize=1024)
-def _shared(kind: str, fun: Fun, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], static: Static,
-            written: str, target: Target) -> Function:
-    return Function(kind, fun, args, dict(kwargs), static=static, target=target)
+def _shared(kind: str, fun: Fun, options: _Options, static: Static, target: Target) -> Function:
+    return Function(kind, fun, options.args, options.kwargs, static=static, target=target)
+
+
+class _Options:
+    """Options of a transform, equal to those that say the same: dicts among them, too; 1, 1.0 and True differ."""
+
+    def __init__(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = tuple(map(_frozen, args)), {k: _frozen(v) for k, v in kwargs.items()}
+        self.key = (_hashable((self.args, tuple(self.kwargs.items()))), repr((self.args, self.kwargs)))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Options) and self.key == other.key
 
 
 def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static: Static = NOTHING_STATIC,
@@ -43,10 +56,9 @@ def function(kind: str, fun: Fun, *args: Any, source: str | None = None, static:
     if target is None:
         target = fun.target if isinstance(fun, Function) else HERE
     given = {k: v for k, v in kwargs.items() if v is not None and v is not False}
-    options = (tuple(map(_frozen, args)), tuple((k, _frozen(v)) for k, v in given.items()))
+    options = _Options(args, given)
     if source is None and is_itself_alone(fun) and _is_hashable(options):
-        written = repr(options)             # 1, 1.0 and True are equal, but not the same
-        return _shared(kind, fun, *options, static, written, target)
+        return _shared(kind, fun, options, static, target)
     return Function(kind, fun, args, given, source=source, static=static, target=target)
 
 
@@ -59,7 +71,16 @@ def _is_hashable(x: Any) -> bool:
 
 
 def _frozen(x: Any) -> Any:
-    return tuple(map(_frozen, x)) if isinstance(x, list) else x
+    """Options that the caller cannot change any more."""
+    if type(x) is dict:
+        return {k: _frozen(v) for k, v in x.items()}
+    return tuple(map(_frozen, x)) if type(x) in (tuple, list) else x
+
+
+def _hashable(x: Any) -> Any:
+    if type(x) is dict:
+        return (dict, tuple((k, _hashable(v)) for k, v in x.items()))
+    return tuple(map(_hashable, x)) if type(x) is tuple else x
 
 
 def _text(x: Any) -> str:
@@ -79,7 +100,8 @@ def _marked(kind: str) -> Callable[[Fun], Fun]:
 @_marked("jit")
 def jit(fun: Fun | None = None, *, static_argnums: int | Sequence[int] | None = None,
         static_argnames: str | Sequence[str] | None = None, source: str | None = None, target: str | None = None,
-        checked: bool = True, cast: str | None = None, max_trips: int | None = None) -> Any:
+        checked: bool = True, cast: str | None = None, max_trips: int | None = None, donate_argnums: Any = None,
+        donate_argnames: Any = None, keep_unused: bool = False, inline: bool = False) -> Any:
     """Compile a function.  A function with typed parameters is compiled at once, else at its first call.
 
     static_argnums, static_argnames: arguments known while compiling; each new value compiles anew.  What is not a
@@ -90,6 +112,8 @@ def jit(fun: Fun | None = None, *, static_argnums: int | Sequence[int] | None = 
     checked: what the function raises is raised; False leaves that out on those targets.  cast: "f32", "f16" or "bf16",
     which all floats become there.  max_trips: how often a `while` loop runs at most there, where its steps are saved
     for a derivative and nothing else tells; should it run more often, results are NaN.
+    donate_argnums, donate_argnames, keep_unused, inline: taken for JAX's sake, without effect.  Arguments stay the
+    caller's own.
     """
     if fun is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, source=source,
@@ -129,33 +153,41 @@ def _static(fun: Fun, argnums: int | Sequence[int] | None, argnames: str | Seque
 
 @_marked("grad")
 def grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         *, nan_check: bool = False, source: str | None = None) -> Any:
+         allow_int: bool = False, *, nan_check: bool = False, source: str | None = None) -> Any:
     """The gradient of a function that returns one number.
 
     has_aux: `fun` returns (value, aux), the result is (gradient, aux).  holomorphic: a complex function of a complex
-    argument; the result is its complex derivative.  nan_check: a NaN in the result raises FloatingPointError naming
-    the line that first made it.  TypeError for arguments that are ints, bools or strings.
+    argument; the result is its complex derivative.  allow_int: ints and bools have zeros of JAX's dtype `float0`,
+    arrays without bytes, in the place of a derivative; inside transpiled functions, False.  nan_check: a NaN in the
+    result raises FloatingPointError naming the line that first made it.  TypeError for arguments that are ints, bools
+    or strings.
     """
     if fun is None:
-        return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, nan_check=nan_check,
-                                 source=source)
-    if nan_check:
-        from .nan_check import nan_checked
-        return nan_checked("grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
-    return function("grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+        return functools.partial(grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,
+                                 nan_check=nan_check, source=source)
+    return _gradient("grad", fun, argnums, has_aux, holomorphic, allow_int, nan_check, source)
 
 
 @_marked("value_and_grad")
 def value_and_grad(fun: Fun | None = None, argnums: int | Sequence[int] = 0, has_aux: bool = False,
-                   holomorphic: bool = False, *, nan_check: bool = False, source: str | None = None) -> Any:
+                   holomorphic: bool = False, allow_int: bool = False, *, nan_check: bool = False,
+                   source: str | None = None) -> Any:
     """(value, gradient), or ((value, aux), gradient) with has_aux; see `grad`."""
     if fun is None:
         return functools.partial(value_and_grad, argnums=argnums, has_aux=has_aux, holomorphic=holomorphic,
-                                 nan_check=nan_check, source=source)
+                                 allow_int=allow_int, nan_check=nan_check, source=source)
+    return _gradient("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int, nan_check, source)
+
+
+def _gradient(kind: str, fun: Fun, argnums: Any, has_aux: bool, holomorphic: bool, allow_int: bool, nan_check: bool,
+              source: str | None) -> Function:
     if nan_check:
         from .nan_check import nan_checked
-        return nan_checked("value_and_grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic)
-    return function("value_and_grad", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+        return nan_checked(kind, fun, argnums, has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int)
+    if allow_int:
+        from .integers import with_integers
+        return with_integers(kind, fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
+    return function(kind, fun, argnums, has_aux=has_aux, holomorphic=holomorphic, source=source)
 
 
 @_marked("jvp")
@@ -206,9 +238,14 @@ def hvp(fun: Fun, primals: Any, tangents: Any) -> Any:
 
 
 @_marked("vmap")
-def vmap(fun: Fun | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | None = None) -> Any:
-    """Map over a batch axis of the arguments.  in_axes: an int, None (not batched), or one for each argument (which
-    may be trees of them); out_axes: where the batch axis of the results goes."""
+def vmap(fun: Fun | None = None, in_axes: Any = 0, out_axes: Any = 0, axis_name: Any = None,
+         axis_size: int | None = None, spmd_axis_name: Any = None) -> Any:
+    """Map over a batch axis of the arguments.  in_axes: an int, None (not batched), or one for each positional argument
+    (which may be trees of them); keyword arguments have their batch in front.  out_axes: where the batch axis of the
+    results goes.  axis_size: the size of the batch, where no argument tells.
+
+    axis_name, spmd_axis_name: taken for JAX's sake, without effect.
+    """
     if fun is None:
         return functools.partial(vmap, in_axes=in_axes, out_axes=out_axes, axis_size=axis_size)
     return function("vmap", fun, in_axes, out_axes, axis_size=axis_size)
@@ -229,12 +266,15 @@ def jacfwd(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, ho
 
 
 @_marked("jacrev")
-def jacrev(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False, *,
-           chunk: int | None = None) -> Any:
+def jacrev(fun: Fun, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False, *, chunk: int | None = None) -> Any:
     """The Jacobian, row by row in reverse mode; see `jacfwd`.
 
-    chunk: how many rows at a time.  TypeError for complex results unless holomorphic.
+    allow_int: as of `grad`.  chunk: how many rows at a time.  TypeError for complex results unless holomorphic.
     """
+    if allow_int:
+        from .integers import with_integers
+        return with_integers("jacrev", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, chunk=chunk)
     return function("jacrev", fun, argnums, has_aux=has_aux, holomorphic=holomorphic, chunk=chunk)
 
 

@@ -17,7 +17,7 @@ from ..ir.types import Type
 from ..ops.base import RuleError
 from ..ops.spelling import describe
 from .trees import LeafNode, StaticNode, Structure, TreeNode
-from .values import Instance
+from .values import Instance, TransformValue
 
 NUMBERS = (bool, int, float, complex, np.number, np.bool_, DimExpr)
 
@@ -41,6 +41,23 @@ def entries(in_axes: Any, count: int) -> list[Any]:
     if len(in_axes) != count:
         raise _unfit(f"vmap in_axes has {len(in_axes)} entries for {count} positional argument{'s' * (count != 1)}")
     return list(in_axes)
+
+
+def tells_keywords(fun: Any) -> bool:
+    """Whether `fun` has a batch whose `in_axes` say of positional arguments something else than what holds for keyword
+    arguments: that their batch is in front."""
+    while True:
+        if isinstance(fun, TransformValue):
+            kind, inner, args, kwargs = fun.kind, fun.fun, fun.args, fun.kwargs
+        elif hasattr(fun, "__gradsmith_transformed__"):
+            kind, inner, args, kwargs = fun.__gradsmith_transformed__
+        else:
+            return False
+        if kind == "vmap":
+            in_axes = args[0] if args else kwargs.get("in_axes", 0)
+            if not _is_axis(in_axes) or in_axes != 0:
+                return True
+        fun = inner
 
 
 def places(axes: Any, structure: Structure, path: str, option: str) -> Iterator[Place]:

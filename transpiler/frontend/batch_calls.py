@@ -19,10 +19,11 @@ from .transform_tracing import argument_names, options_of
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, unflatten
 from .values import ArrayRef, TransformValue
 
+OPTIONS = {"in_axes": 0, "out_axes": 0, "axis_name": None, "axis_size": None, "spmd_axis_name": None}
+
 
 def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
-    options = options_of(value, ("in_axes", "out_axes", "axis_size"), {"in_axes": 0, "out_axes": 0, "axis_size": None,
-                                                                       "axis_name": None})
+    options = options_of(value, ("in_axes", "out_axes", "axis_name", "axis_size"), OPTIONS)
     axes = [*entries(options["in_axes"], len(args)), *[0] * len(kwargs)]
     names = [*argument_names(value.fun, len(args)), *kwargs]
     size = BatchSize(interpreter, options["axis_size"])

@@ -29,15 +29,17 @@ from .transform_tracing import (
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, unflatten
 from .values import ArrayRef, TransformValue
 
+OPTIONS = {"argnums": 0, "has_aux": False, "holomorphic": False, "allow_int": False}
+
 
 def gradient_call(with_value: bool) -> Callable[..., Any]:
     def call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any) -> Any:
-        options = options_of(value, ("argnums", "has_aux"), {"argnums": 0, "has_aux": False, "holomorphic": False,
-                                                             "allow_int": False})
+        options = options_of(value, ("argnums", "has_aux", "holomorphic", "allow_int"), OPTIONS)
         argnums, has_aux = options["argnums"], options["has_aux"]
         args, kwargs = positional(value.fun, args, kwargs)
         numbers = chosen(interpreter, value.fun, args, kwargs, argnums, value.kind)
-        traced = trace_call(interpreter, value.fun, args, kwargs, numbers, value.kind)
+        traced = trace_call(interpreter, value.fun, args, kwargs, numbers, value.kind,
+                            bool(options["allow_int"]))
         interpreter.at(loc)
         out, aux = scalar_result(interpreter, value.fun, traced, value.kind, has_aux)
         results = traced.func.results
@@ -52,7 +54,7 @@ def gradient_call(with_value: bool) -> Callable[..., Any]:
         else:
             values = (*inline(traced.func, traced.inputs), *(const(0, v.type) for v in traced.wanted_inputs()))
         primal, bars = values[:len(results)], values[len(results):]
-        trees = dict(zip(sorted(set(numbers)), parts_of(traced.structures, bars)))
+        trees = dict(zip(sorted(set(numbers)), parts_of(traced.structures, traced.with_zeros(bars))))
         gradient = packed([trees[k] for k in numbers], argnums)
         count = leaf_count(out)
         extra = unflatten(aux, list(primal[count:])) if aux is not None else None

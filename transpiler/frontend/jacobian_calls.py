@@ -32,7 +32,7 @@ from .transform_tracing import Traced, chosen, options_of, packed, parts_of, pos
 from .trees import LeafNode, StaticNode, Structure, leaf_count, unflatten
 from .values import Instance, TransformValue
 
-OPTIONS = {"argnums": 0, "has_aux": False, "holomorphic": False, "chunk": None}
+OPTIONS = {"argnums": 0, "has_aux": False, "holomorphic": False, "allow_int": False, "chunk": None}
 
 
 def jacobian_call(kind: str) -> Callable[..., Any]:
@@ -55,11 +55,11 @@ def hessian_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any
 
 def _jacobian(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, loc: Any, kind: str, said: str) -> Any:
     """said: the name by which the user called it."""
-    options = options_of(value, ("argnums", "has_aux", "holomorphic"), OPTIONS)
+    options = options_of(value, ("argnums", "has_aux", "holomorphic", "allow_int"), OPTIONS)
     argnums, chunk = options["argnums"], chunk_of(options["chunk"], said)
     args, kwargs = positional(value.fun, args, kwargs)
     numbers = chosen(interpreter, value.fun, args, kwargs, argnums, said)
-    traced = trace_call(interpreter, value.fun, args, kwargs, numbers, said)
+    traced = trace_call(interpreter, value.fun, args, kwargs, numbers, said, bool(options["allow_int"]))
     interpreter.at(loc)
     out, aux = (scalar_pair(traced.out) if options["has_aux"] else (traced.out, None))
     count = leaf_count(out)
@@ -70,14 +70,16 @@ def _jacobian(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     require_kinds(traced, count, options["holomorphic"], forward, said)
     rows = (_columns if forward else _rows)(traced, count, chunk, interpreter.report)     # [result][wanted input]
 
-    def with_structure(row: Sequence[Value]) -> Any:
-        trees = dict(zip(sorted(set(numbers)), parts_of([arrays(s) for s in traced.structures], row)))
+    def with_structure(row: Sequence[Value], shape: Sequence[Any] = ()) -> Any:
+        leaves = traced.with_zeros(row, shape)
+        trees = dict(zip(sorted(set(numbers)), parts_of([arrays(s) for s in traced.structures], leaves)))
         return packed([trees[k] for k in numbers], argnums)
 
     def of_number() -> Any:
-        return with_structure([const(0, x.type) for x, w in zip(traced.inputs, traced.wanted, strict=True) if w])
+        return with_structure([const(0, x.type) for x in traced.wanted_inputs()])
 
-    jacobian = with_parts(out, list(map(with_structure, rows)), of_number)
+    shapes = [r.type.shape for r in results_here(traced)[:count]] if options["allow_int"] else [()] * count
+    jacobian = with_parts(out, list(map(with_structure, rows, shapes)), of_number)
     if aux is None:
         return jacobian
     values = inline(traced.func, traced.inputs) if values is None else values

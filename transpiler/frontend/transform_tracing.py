@@ -15,8 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import Location, RuleError, TranspileError, error
+from ..ir.build import const
+from ..ir.dims import DimExpr
 from ..ir.nodes import Func, Value
+from ..ir.types import Type
 from ..ops.spelling import Weak, as_value, describe, python_type
+from .batch_axes import tells_keywords
 from .pytrees import aux_names
 from .source import FunctionSource
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, leaf_count, leaf_values, unflatten
@@ -32,6 +36,14 @@ class Traced:
     inputs: tuple[Value, ...]
     wanted: tuple[bool, ...]             # which params are leaves of the wanted arguments
     structures: tuple[Structure, ...]    # of the wanted arguments
+    own: tuple[bool, ...]                # which params are leaves of them, with ints that are there by allow_int
+
+    def with_zeros(self, bars: Sequence[Value], shape: Sequence[Any] = ()) -> list[Value]:
+        """A derivative for each leaf of the wanted arguments: for ints there is none, and False stands in its place.
+        shape: the axes before those of the argument."""
+        rest = iter(bars)
+        return [next(rest) if wanted else const(False, Type("bool", (*shape, *x.shape)))
+                for x, own, wanted in zip(self.inputs, self.own, self.wanted, strict=True) if own]
 
     def wanted_inputs(self) -> list[Value]:
         return [v for v, w in zip(self.inputs, self.wanted, strict=True) if w]
@@ -72,9 +84,12 @@ def _code_of(problem: RuleError | TranspileError) -> str | None:
     return problem.code if isinstance(problem, RuleError) else problem.problems[0].code
 
 
-def differentiable(value: Any, name: str, kind: str) -> Any:
-    """An argument with every number in it as a run-time value; an error for what has no derivative."""
+def differentiable(value: Any, name: str, kind: str, allow_int: bool = False) -> Any:
+    """An argument with every number in it as a run-time value; an error for what has no derivative, but for ints and
+    bools with `allow_int`."""
     leaves, structure = flatten(value)
+    if allow_int:
+        return unflatten(_lifted(structure, name, name, kind, True), with_numbers(structure, leaves))
     for leaf, path in zip(leaves, _paths(structure, name), strict=True):
         dtype = leaf.value.dtype if isinstance(leaf, Weak) else leaf.dtype
         if np.dtype(dtype).kind not in "fc":
@@ -120,22 +135,24 @@ def _advice(leaf: Any, path: str, name: str) -> str:
     return f"{left_out}, or let the function read it from outside, as a closure does"
 
 
-def _lifted(structure: Structure, path: str, name: str, kind: str) -> Structure:
-    """Static floats become leaves; other static parts are refused."""
+def _lifted(structure: Structure, path: str, name: str, kind: str, allow_int: bool = False) -> Structure:
+    """Static floats become leaves; other static parts are refused, but for ints with `allow_int`."""
     if isinstance(structure, LeafNode):
         return structure
     if isinstance(structure, StaticNode):
         value = structure.value
         if isinstance(value, (tuple, list)) and value:
-            parts = tuple(_lifted(StaticNode(v), f"{path}[{k}]", name, kind) for k, v in enumerate(value))
+            parts = tuple(_lifted(StaticNode(v), f"{path}[{k}]", name, kind, allow_int) for k, v in enumerate(value))
             return TreeNode("tuple" if isinstance(value, tuple) else "list", type(value), (), parts)
         if value is None or (isinstance(value, (tuple, list, dict)) and not value):
             return structure
         if isinstance(value, (float, complex, np.inexact)):
             return LeafNode("weak", type(value)) if type(value) in (float, complex) else LeafNode("scalar")
+        if allow_int and isinstance(value, INTEGERS):
+            return structure
         raise _no_derivative(value, _of_class(type(value)), path, name, kind)
     return TreeNode(structure.kind, structure.cls, structure.keys, tuple(
-        child if kept else _lifted(child, part, name, kind)
+        child if kept else _lifted(child, part, name, kind, allow_int)
         for (kept, _), (part, child) in zip(_kept(structure), _children(structure, path), strict=True)))
 
 
@@ -172,10 +189,10 @@ def _kept(node: TreeNode) -> list[tuple[bool, Structure]]:
 
 
 def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], numbers: Sequence[int],
-               kind: str) -> Traced:
-    """Trace `fun(*args, **kwargs)`; arguments `numbers` are differentiated."""
+               kind: str, allow_int: bool = False) -> Traced:
+    """Trace `fun(*args, **kwargs)`; arguments `numbers` are differentiated, but for ints in them with `allow_int`."""
     names = argument_names(fun, len(args))
-    new = [differentiable(a, names[k], kind) if k in numbers else a for k, a in enumerate(args)]
+    new = [differentiable(a, names[k], kind, allow_int) if k in numbers else a for k, a in enumerate(args)]
     interpreter.orders += 1
     try:
         func, out, outer = interpreter.subtrace(fun, new, kwargs, moving=numbers)
@@ -186,16 +203,38 @@ def trace_call(interpreter: Any, fun: Any, args: Sequence[Any], kwargs: dict[str
     structures: dict[int, Structure] = {}
     for k, arg in enumerate(new):
         leaves, structure = flatten(arg, sizes_are_static=True)
-        structures[k] = structure
+        structures[k] = _of_derivative(structure, leaf_values(leaves)) if allow_int else structure
         inputs += leaf_values(leaves)
         owner += [k] * len(leaves)
     extra, _ = flatten(kwargs, sizes_are_static=True)
     inputs += leaf_values(extra)
-    wanted = [o in numbers for o in owner] + [False] * (len(extra) + len(outer))
+    own = [o in numbers for o in owner] + [False] * (len(extra) + len(outer))
+    wanted = [o and x.type.is_inexact for o, x in zip(own, (*inputs, *outer), strict=True)]
     order = sorted(set(numbers))
-    return Traced(func, out, (*inputs, *outer), tuple(wanted), tuple(structures[k] for k in order))
+    return Traced(func, out, (*inputs, *outer), tuple(wanted), tuple(structures[k] for k in order), tuple(own))
 
 
+def _of_derivative(structure: Structure, leaves: Sequence[Value]) -> Structure:
+    """An argument's structure for its derivative, where ints are False."""
+    rest = iter(leaves)
+
+    def visit(node: Structure) -> Structure:
+        if isinstance(node, LeafNode):
+            leaf = next(rest)
+            return node if leaf.type.is_inexact else LeafNode("array" if leaf.shape else "scalar")
+        if isinstance(node, StaticNode):
+            return StaticNode(without(node.value))
+        return TreeNode(node.kind, node.cls, node.keys, tuple(map(visit, node.children)))
+
+    def without(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(map(without, value))
+        return False if isinstance(value, INTEGERS) else value
+
+    return visit(structure)
+
+
+INTEGERS = (bool, int, np.integer, np.bool_, DimExpr)
 SAME_PARAMETERS = frozenset({"jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "jacobian", "hessian"})
 
 
@@ -298,6 +337,8 @@ def options_of(value: TransformValue, names: Sequence[str], defaults: dict[str, 
 
 def positional(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Keyword arguments that follow on the positional ones become positional, so that argnums can name them."""
+    if tells_keywords(fun):
+        return tuple(args), dict(kwargs)
     names = argument_names(fun, 64)
     args, kwargs = list(args), dict(kwargs)
     while len(args) < len(names) and names[len(args)] in kwargs:
