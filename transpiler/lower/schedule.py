@@ -11,6 +11,7 @@ without any axis left is a scalar.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
@@ -153,13 +154,14 @@ def _places(loop: Loop) -> dict[Var, tuple[Value, ...] | None]:
 def _shrink(plan: Schedule, whole: set[Var], private: bool) -> None:
     """Fill `kept_axes`; drop the allocation of arrays that became scalars."""
     inner: dict[Var, Loop] = {}
-    for at, item in enumerate(plan.items):
+    read = [read_by(item) for item in plan.items]
+    readers = Counter(v for found in read for v in found)
+    for own, item in zip(read, plan.items):
         if not isinstance(item, Loop):
             continue
-        outside = {v for k, other in enumerate(plan.items) if k != at for v in read_by(other)}
-        places = _places(item)
-        for array, place in places.items():
-            if place is None or array in whole or array in outside or not array.type.shape:
+        for array, place in _places(item).items():
+            is_read_outside = readers[array] > (array in own)
+            if place is None or array in whole or is_read_outside or not array.type.shape:
                 continue
             dropped, inner[array] = _local_axes(plan, item, array, place)
             if dropped:

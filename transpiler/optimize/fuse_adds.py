@@ -12,6 +12,8 @@ loop: others are vectorised as they are.  The array passes through the cache onc
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..ir import dims
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
@@ -34,9 +36,12 @@ def fuse_adds(func: Func) -> Func:
 
 def _visit(block: Block, ints: Ints) -> Block:
     stmts: list[Stmt] = []
+    seen: Counter[Var] = Counter(v for v in block.results if isinstance(v, Var))
+    for stmt in block.stmts:
+        seen.update({v for v in (*operands(stmt), *(v for b in blocks(stmt) for v in reads(b))) if isinstance(v, Var)})
     for old in block.stmts:
         stmt = with_blocks(old, [_visit(b, ints) for b in blocks(old)])
-        at = _partner(stmts, stmt, block, ints)
+        at = _partner(stmts, stmt, seen, ints)
         if at is not None and isinstance(stmt, For):
             first = stmts[at]
             assert isinstance(first, For)
@@ -46,17 +51,17 @@ def _visit(block: Block, ints: Ints) -> Block:
     return with_contents(block, stmts)
 
 
-def _partner(stmts: list[Stmt], loop: Stmt, block: Block, ints: Ints) -> int | None:
-    """Where the loop stands that this one goes on adding behind, if nobody sees what is between them."""
+def _partner(stmts: list[Stmt], loop: Stmt, seen: Counter[Var], ints: Ints) -> int | None:
+    """Where the loop stands that this one goes on adding behind, if nobody sees what is between them.  seen: by how
+    many statements of the block each value is, and as how many of its results."""
     if not isinstance(loop, For) or not _only_adds(loop):
         return None
     for at in range(len(stmts) - 1, -1, -1):
         stmt = stmts[at]
         if isinstance(stmt, For) and stmt.targets == loop.inits:
             (array,) = stmt.targets
-            seen = [s for s in block.stmts if array in operands(s) or any(array in reads(b) for b in blocks(s))]
             alike = all(same_value(x, y) for x, y in zip((stmt.lo, stmt.hi, stmt.step), (loop.lo, loop.hi, loop.step)))
-            alone = len(seen) == 1 and array not in block.results and array not in reads(loop.body)
+            alone = seen[array] == 1 and array not in reads(loop.body)
             return at if alike and alone and _only_adds(stmt) and _are_neighbours(stmt, loop, ints) else None
         if not (isinstance(stmt, Let) and stmt.op.is_pure and stmt.op.access is None):
             return None

@@ -38,7 +38,7 @@ def endless(x):
 
 @pytest.fixture
 def little_memory(monkeypatch):
-    monkeypatch.setattr(fits, "_limits", lambda: iter([10**6]))
+    monkeypatch.setattr(fits, "_limits", lambda: iter([10**7]))
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.05, 0.01])
@@ -65,7 +65,12 @@ def test_a_loop_without_end_is_a_memory_error_and_leaves_nothing_behind(little_m
 
 
 def test_what_little_memory_is_left(little_memory):
-    assert fits.fits_in_memory(10**5) and not fits.fits_in_memory(10**6)
+    assert fits.fits_in_memory(5 * 10**6) and not fits.fits_in_memory(10**7)
+
+
+def test_small_tapes_grow_unasked(monkeypatch):
+    monkeypatch.setattr(fits, "_limits", lambda: pytest.fail("asking takes longer than the loop"))
+    assert np.isfinite(gs.grad(settled)(np.array([0.9, 0.4, 0.3]), 0.01)).all()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of addresses are enforced by Linux alone")
