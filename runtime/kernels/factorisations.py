@@ -10,6 +10,7 @@ from llvmlite import ir
 from llvmlite.ir import IRBuilder
 from numba.core import cgutils
 
+from gradsmith.kernels.small_systems import eliminate, is_small, substitute
 from gradsmith.kernels.strided import (
     BYTE,
     DOUBLE,
@@ -173,7 +174,18 @@ def emit_solve(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, b: Matrix, 
     f.check_square(a)
     f.check_rows(a, b)
     f.leave_if_empty(b)
+    with f.builder.if_then(is_small(f, a, b)):
+        f.copy(b, out)
+        _solve_small(f, a, out)
     f.leave(_solve(f, f.copied(a), f.copied(b), out))
+
+
+def _solve_small(f: Factoriser, a: Matrix, b: Matrix) -> None:
+    """Overwrite `b` with the solution, and leave."""
+    factors = eliminate(f, a, b)
+    f.leave_if(f.builder.load(factors.is_singular), SINGULAR)
+    substitute(f, factors.upper, b)
+    f.builder.ret(OK)
 
 
 def _solve(f: Factoriser, a: Matrix, b: Matrix, out: Matrix) -> ir.Value:
@@ -189,11 +201,20 @@ def emit_inv(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, out: Matrix) 
     f, w = Factoriser.over(e, letter), e.builder
     f.check_square(a)
     f.leave_if_empty(a)
+    with w.if_then(is_small(f, a)):
+        _make_identity(f, out)
+        _solve_small(f, a, out)
     identity = f.by_columns(a.rows, a.columns)
-    cgutils.memset(w, identity.data, w.mul(w.mul(a.rows, a.columns), SIZE(a.itemsize)), 0)
-    with cgutils.for_range(w, a.rows) as loop:
-        f.store(f.constant(1.0), identity, loop.index, loop.index)
+    _make_identity(f, identity)
     f.leave(_solve(f, f.copied(a), identity, out))
+
+
+def _make_identity(f: Factoriser, m: Matrix) -> None:
+    """m: dense."""
+    w = f.builder
+    cgutils.memset(w, m.data, w.mul(w.mul(m.rows, m.columns), SIZE(m.itemsize)), 0)
+    with cgutils.for_range(w, m.rows) as loop:
+        f.store(f.constant(1.0), m, loop.index, loop.index)
 
 
 def emit_det(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, out: Matrix) -> None:
@@ -204,29 +225,48 @@ def emit_det(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, out: Matrix) 
     with w.if_then(w.icmp_signed("==", a.rows, SIZE(0))):
         f.store(f.constant(1.0), out, SIZE(0))
         w.ret(OK)
+    with w.if_then(is_small(f, a)):
+        factors = eliminate(f, a)
+        _multiply_pivots(f, product, factors.upper, w.load(factors.is_odd))
+        f.store(f.value_of(product), out, SIZE(0))
+        w.ret(OK)
     lu, pivots = f.copied(a), f.memory(a.rows, 4)
     f.factor(lu, pivots)
-    f.multiply(product, w.select(f.parity(pivots, a.rows), f.constant(-1.0), f.constant(1.0)))
-    with cgutils.for_range(w, a.rows) as loop:
-        f.multiply(product, f.load(lu, loop.index, loop.index))
+    _multiply_pivots(f, product, lu, f.parity(pivots, a.rows))
     f.store(f.value_of(product), out, SIZE(0))
     f.leave(OK)
+
+
+def _multiply_pivots(f: Factoriser, product: tuple[ir.Value, ir.Value], lu: Matrix, is_odd: ir.Value) -> None:
+    f.multiply(product, f.builder.select(is_odd, f.constant(-1.0), f.constant(1.0)))
+    with cgutils.for_range(f.builder, lu.rows) as loop:
+        f.multiply(product, f.load(lu, loop.index, loop.index))
 
 
 def emit_slogdet(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, sign: Matrix, log_size: Matrix) -> None:
     f, w = Factoriser.over(e, letter), e.builder
     f.check_square(a)
-    zero, one = f.constant(0.0), f.constant(1.0)
     with w.if_then(w.icmp_signed("==", a.rows, SIZE(0))):
-        f.store(one, sign, SIZE(0))
-        f.store(zero, log_size, SIZE(0))
+        f.store(f.constant(1.0), sign, SIZE(0))
+        f.store(f.constant(0.0), log_size, SIZE(0))
+        w.ret(OK)
+    with w.if_then(is_small(f, a)):
+        factors = eliminate(f, a)
+        _add_pivots(f, factors.upper, w.load(factors.is_odd), sign, log_size)
         w.ret(OK)
     lu, pivots = f.copied(a), f.memory(a.rows, 4)
     f.factor(lu, pivots)
-    odd = f.parity(pivots, a.rows)
+    _add_pivots(f, lu, f.parity(pivots, a.rows), sign, log_size)
+    f.leave(OK)
+
+
+def _add_pivots(f: Factoriser, lu: Matrix, odd: ir.Value, sign: Matrix, log_size: Matrix) -> None:
+    """Sign and logarithm of the product of the pivots, or of its negative."""
+    w, zero, one = f.builder, f.constant(0.0), f.constant(1.0)
     f.store(w.select(odd, f.constant(-1.0), one), sign, SIZE(0))
     total = cgutils.alloca_once_value(w, DOUBLE(0.0))
-    with cgutils.for_range(w, a.rows) as loop:
+    w.store(DOUBLE(0.0), total)
+    with cgutils.for_range(w, lu.rows) as loop:
         pivot = f.load(lu, loop.index, loop.index)
         negative, positive = w.fcmp_ordered("<", pivot, zero), w.fcmp_ordered(">", pivot, zero)
         own = w.select(negative, f.constant(-1.0), w.select(positive, one, pivot))  # 0 stays 0, NaN stays NaN
@@ -237,7 +277,6 @@ def emit_slogdet(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, sign: Mat
     f.store(f.narrowed(w.load(total)), log_size, SIZE(0))
     # A matrix with two pivots of 0 must not come out with a sign of -0.
     f.store(w.fadd(f.load(sign, SIZE(0)), zero), sign, SIZE(0))
-    f.leave(OK)
 
 
 def emit_cholesky(e: Emitter, letter: str, _flags: ir.Value, a: Matrix, out: Matrix) -> None:

@@ -13,6 +13,7 @@ from numba import njit
 from numba.core.errors import TypingError
 
 from gradsmith.kernels import lapack, stacks
+from gradsmith.kernels.small_systems import COLUMNS, ROWS
 
 DTYPES = [np.float32, np.float64]
 SIZES = [0, 1, 2, 5, 12]
@@ -266,6 +267,45 @@ def test_adjugate_that_is_large_small_or_not_a_number():
     a = np.eye(4)
     a[1, 2] = np.nan
     assert np.isnan(COMPILED["adjugate"](a)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, ROWS, ROWS + 1])
+def test_systems_that_need_their_rows_in_another_order(dtype, n):
+    """A diagonal of zeros, on both sides of the size from which LAPACK is called, in rows and in columns."""
+    rng = np.random.default_rng(n)
+    for _ in range(4):
+        a = matrix(rng, n, dtype)[rng.permutation(n)]
+        a[np.diag_indices(n)] *= n == 1
+        while abs(np.linalg.det(a)) < 0.1:
+            a[rng.integers(n), rng.integers(n)] += 1
+        close(np.linalg.inv(a), COMPILED["inv"](a), factor=2000)
+        close(np.linalg.det(a), scalar(COMPILED["det"](a), a))
+        for expected, actual in zip(np.linalg.slogdet(a), COMPILED["slogdet"](a)):
+            close(expected, scalar(actual, a))
+        for columns in (1, COLUMNS, COLUMNS + 1):
+            b = rng.standard_normal((n, columns)).astype(dtype)
+            close(np.linalg.solve(a, b), COMPILED["solve"](a, b), factor=2000)
+
+
+@pytest.mark.parametrize("n", [2, 3, ROWS, ROWS + 1])
+def test_small_singular_systems(n):
+    a = np.arange(1.0, n * n + 1).reshape(n, n) ** 2
+    a[:, n - 1] = 0
+    for name, arguments in (("solve", (a, np.ones(n))), ("inv", (a,))):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+            COMPILED[name](*arguments)
+    assert 0.0 == COMPILED["det"](a)
+    assert (0.0, -np.inf) == COMPILED["slogdet"](a)
+
+
+@pytest.mark.parametrize("n", [1, 2, ROWS])
+def test_small_systems_of_numbers_that_are_none(n):
+    """NaN is no pivot of zero."""
+    a = np.zeros((n, n))
+    a[n - 1, 0] = np.nan
+    assert np.isnan(COMPILED["solve"](a + np.triu(np.ones((n, n)), 1), np.ones(n))).any()
+    assert np.isnan(COMPILED["det"](a + np.triu(np.ones((n, n)), 1)))
 
 
 def test_larger_systems():
