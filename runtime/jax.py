@@ -123,7 +123,8 @@ def _result_types(flat: Flat, known: Known, avals: tuple[tuple[Any, ...], ...],
 
 
 def _types(args: Sequence[Any], flat: Flat, known: Known) -> tuple[jax.ShapeDtypeStruct, ...]:
-    return _result_types(flat, known, tuple((x.shape, x.dtype) for x in args), bool(CONFIG.jax_enable_x64))
+    # Numbers that JAX knows while compiling are Python's, with a dtype.
+    return _result_types(flat, known, tuple((np.shape(x), x.dtype) for x in args), bool(CONFIG.jax_enable_x64))
 
 
 def _computed(*arrays: Any, flat: Flat, known: Known, dtypes: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -127,6 +127,8 @@ def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
             return dims.product(value.shape) * np.dtype(value.dtype).itemsize
         case "at" if isinstance(value, ArrayRef):
             return Instance(At, {"array": value})
+        case "block_until_ready":           # of `Array`s, which a function may be given as well as NumPy's arrays
+            return BoundMethod(_itself, value)
         case "flat":
             flat = it.call_numpy(np.ravel, (value,), {})
             if isinstance(flat, ArrayRef):

@@ -67,6 +67,13 @@ def test_batches_and_loops(of):
     same(jax.jit(of(wave))(XS, W), jax.jit(of(their_wave))(XS, W))
 
 
+def test_numbers_that_jax_knows():
+    def slope(f):
+        return jax.grad(jax.checkpoint(lambda x: f(x, 2.0)))(X)
+
+    same(slope(wave), slope(their_wave))
+
+
 def test_trees_known_arguments_and_integers():
     @function
     def step(state, options, n, mode="euler"):

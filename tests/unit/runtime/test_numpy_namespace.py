@@ -81,7 +81,7 @@ def test_inside_transpiled_functions_names_mean_numpys():
     total = functools.partial(np.sum, axis=0)
 
     def f(x):
-        return exp(x) * add.reduce(x) + linalg.norm(x) + np.linalg.norm(x) + total(x) + np.float64(2) * np.pi
+        return exp(x) * add.reduce(x) + linalg.norm(x) + np.linalg.norm(x) + total(x).block_until_ready() + np.float64(2) * np.pi
 
     x = numpy.array([0.5, 1.0, 2.0])
     expected = numpy.exp(x) * x.sum() + 2 * numpy.linalg.norm(x) + x.sum() + 2 * numpy.pi
