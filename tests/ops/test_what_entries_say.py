@@ -26,9 +26,11 @@ def element(value):
 
 
 @those(lambda op: op.folding is not None)
-@pytest.mark.parametrize("x", [NUMBERS, INTS], ids=["float64", "int64"])
+@pytest.mark.parametrize("x", [NUMBERS, INTS, INTS > 1, INTS < 9], ids=["float64", "int64", "bool", "all"])
 def test_a_folding_is_one_element_after_the_other(name, x):
     op, folding = OPERATIONS[name], OPERATIONS[name].folding
+    if x.dtype.kind not in folding.kinds:
+        pytest.skip(f"not a folding of {x.dtype}")
     reduction, scan, joins = (OPERATIONS[n] for n in (folding.reduction, folding.scan, folding.joins))
     terms = x if folding.commutes else -x                           # the one that does not is a difference
     totals = [x[0]]
@@ -48,7 +50,8 @@ def test_a_folding_is_one_element_after_the_other(name, x):
 @those(lambda op: op.folding is not None)
 def test_a_folding_of_nothing(name):
     folding = OPERATIONS[name].folding
-    nothing, x = np.zeros(0), np.float64(2.5)
+    x = np.float64(2.5) if "f" in folding.kinds else np.bool_(True)
+    nothing = np.zeros(0, x.dtype)
     if folding.of_nothing:
         of_nothing = OPERATIONS[folding.reduction].reference(nothing, axes=(0,))
         assert x == OPERATIONS[folding.joins].reference(x, of_nothing)

@@ -68,6 +68,10 @@ class Bounds:
     def low(self, value: Value) -> int | None:
         return self._of(self.ints.dim(value), False, DEEPEST)
 
+    def of(self, dim: Any, *, most: bool) -> int | None:
+        """The same of a sum of ints: the most, or the least, that it is."""
+        return self._of(dim, most, DEEPEST)
+
     # --- of sums -------------------------------------------------------------------------------------------------
 
     def _of(self, dim: Any, most: bool, depth: int) -> int | None:

@@ -15,7 +15,7 @@ from .. import ops
 from ..ir.build import const
 from ..ir.nodes import Const, Value, Var
 from ..ir.types import Type
-from .base import Into, RuleError, Sample, Search, definition, is_steady, lift, marks_of, sample
+from .base import Folding, Into, RuleError, Sample, Search, definition, is_steady, lift, marks_of, sample
 from .families import Elementwise, broadcast_shapes, broadcast_to, elementwise, register
 from .samples import between, complex_plane, corner, integers, truths
 
@@ -84,6 +84,8 @@ logical_and = _logical("logical_and", np.logical_and, "and", "and", _with_neutra
 logical_or = _logical("logical_or", np.logical_or, "or", "or", _with_neutral(False, True))
 logical_xor = _logical("logical_xor", np.logical_xor, "!=", "xor", _with_neutral(False, None))
 logical_not = _logical("logical_not", np.logical_not, "not", "not", _twice("logical_not"), arity=1)
+logical_and.folding = Folding("all", "cummin", "logical_and", "b", of_nothing=True)
+logical_or.folding = Folding("any", "cummax", "logical_or", "b", of_nothing=True)
 logical_and.connects, logical_or.connects, logical_not.connects = "and", "or", "not"
 
 WHOLE = ("int64", "int8")

@@ -2,7 +2,9 @@
 
     s = s + x[i]                    s + sum(x)                  in each trip: s + the sums so far
     if x[i] > m: m = x[i]           the first largest of x, if it is larger than m; with >=, the last
+    if x[i] > x[k]: k = i           where that is
     sign = -sign                    the product of so many -1                   in each trip: the product so far
+    on = not on                     whether there are an odd number of trips    in each trip: of those so far
     p = x[i]                        the last x                  in each trip: x, one place on
     a[i] = ...                      see `views`
     a[k] += ..., a[i - 1] = ...     see `stores`
@@ -18,6 +20,7 @@ from .. import ops
 from ..ir.build import const, int_const, located, size_value
 from ..ir.index import At, Span
 from ..ir.nodes import Block, For, If, Let, Value, Var
+from ..ir.types import BOOL
 from ..ir.walk import reads
 from ..ops.base import Folding, Search
 from .facts import Meeting
@@ -44,12 +47,13 @@ class Term:
 
 @dataclass(frozen=True)
 class Pick:
-    """`if x > best`: where the conditions and the comparison hold, `value` is taken.  judged: the number of `best`.
-    swapped: the comparison reads `best < x`."""
+    """`if x > best`: where the conditions and the comparison hold, `value` is taken.  judged: the number of `best`, or
+    of the place where it is read.  first: `best` before the loop.  swapped: the comparison reads `best < x`."""
 
     comparison: Let
     swapped: bool
     judged: int
+    first: Value
     x: Value
     value: Value
     path: Path
@@ -112,6 +116,8 @@ class Carries:
             totals = self._scanned(number, terms)
             return Lane(ops.load(totals, index=(Span(1 if lanes.backwards else 0, lanes.trips),
                                                 *(Span(0, d) for d in totals.shape[1:]))), True)
+        if (flips := self._flips(number)) is not None:
+            return Lane(ops.logical_xor(lanes.repeated(init), self._is_odd(flips, before=True)), True)
         if lanes.some and (taken := self._taken(number)) is not None:
             return self._latest_before(init, *taken)
         if self.depends(loop.body.results[number], number) or not lanes.some:
@@ -142,6 +148,9 @@ class Carries:
             terms = self.terms(number)
             if terms is not None:
                 return self._folded(number, terms)
+            flips = self._flips(number)
+            if flips is not None:
+                return ops.logical_xor(init, self._is_odd(flips, before=False))
             picked = self._picked(number)
             if picked is not None:
                 return picked
@@ -277,6 +286,50 @@ class Carries:
             self._totals[number] = getattr(ops, folding.scan)(values, axis=0, reverse=backwards)
         return self._totals[number]
 
+    # --- bools that change from trip to trip ---------------------------------------------------------------------
+
+    def _flips(self, number: int) -> list[Path] | None:
+        """Under which conditions the carry becomes its opposite, if that is all that happens to it."""
+        carry = self.loop.carries[number]
+        if carry.type != BOOL:
+            return None
+        found = self._flipped(self.loop.body.results[number], carry, ())
+        if not found or any(self.depends(p, number) for path in found for p, _ in path):
+            return None
+        return found
+
+    def _flipped(self, value: Value, carry: Var, path: Path) -> list[Path] | None:
+        if value is carry:
+            return []
+        site = self.lanes.sites.get(value) if isinstance(value, Var) else None
+        if site is None or len(path) > MOST_BRANCHES:
+            return None
+        choice = choice_of(site.stmt, value)
+        if choice is not None:
+            pred, yes, no = choice
+            one = self._flipped(yes, carry, (*path, (pred, True)))
+            other = self._flipped(no, carry, (*path, (pred, False)))
+            return None if one is None or other is None else [*one, *other]
+        if isinstance(site.stmt, Let) and site.stmt.op.connects == "not":
+            sooner = self._flipped(site.stmt.args[0], carry, path)
+            return None if sooner is None else [*sooner, path]
+        return None
+
+    def _is_odd(self, flips: Sequence[Path], *, before: bool) -> Value:
+        """Whether the number of flips is odd: of all trips, or before each."""
+        lanes, counted = self.lanes, None
+        for path in flips:
+            lane = lanes.holds(path) or Lane(const(True, BOOL), False)
+            each = ops.convert(lanes.repeated(lane.value) if not lane.batched else lane.value, dtype="int64")
+            counted = each if counted is None else ops.add(counted, each)
+        assert counted is not None
+        if before:
+            sums = ops.cumsum(counted, axis=0, reverse=lanes.backwards)
+            counted = ops.subtract(sums, counted)
+        else:
+            counted = ops.sum(counted, axes=(0,))
+        return ops.equal(ops.remainder(counted, const(2, counted.type)), const(1, counted.type))
+
     # --- picks -------------------------------------------------------------------------------------------------
 
     def _picked(self, number: int) -> Value | None:
@@ -285,13 +338,12 @@ class Carries:
         if found is None or found.takes_equals:
             return None
         self._require_trips()
-        lanes, judged = self.lanes, found.judged
+        lanes = self.lanes
         where = lanes.first_of(getattr(ops, found.search.reduction), self._counted(found))
-        init = self.loop.inits[judged]
         top = _at(self._counted(found), where)
-        taken = found.better(top, init)
-        if number == judged:
-            return chosen(taken, top, init)
+        taken = found.better(top, found.first)
+        if found.value is found.x:
+            return chosen(taken, top, self.loop.inits[number])
         lane = lanes.get(found.value)
         other = _at(lane.value, where) if lane.batched else lane.value
         return chosen(taken, other, self.loop.inits[number])
@@ -305,18 +357,56 @@ class Carries:
         comparison = self.lanes.sites[pred].stmt
         assert isinstance(comparison, Let)
         x, best = comparison.args
-        swapped = self._number_of(best) is None
+        swapped = self._judged(best) is None
         if swapped:
             x, best = best, x
-        judged = self._number_of(best)
+        judged = self._judged(best)
         assert judged is not None
         if x.type.kind not in "iuf" or x.type.shape or any(
                 self.depends(v, k) for v in (x, value, *(p for p, _ in path)) for k in (number, judged)):
             return None
         again = self._pick(self.loop.body.results[judged], judged, ())
-        if again is None or again[0] != path or again[1] is not pred or again[2] is not x:
+        if again is None or again[0] != path or again[1] is not pred:
             return None
-        return Pick(comparison, swapped, judged, x, value, path)
+        if self._number_of(best) is not None:
+            return None if again[2] is not x else Pick(comparison, swapped, judged, self.loop.inits[judged], x, value,
+                                                       path)
+        if not self._reads_at(x, again[2], best, judged):
+            return None
+        return Pick(comparison, swapped, judged, self._first_read(best, judged), x, value, path)
+
+    def _judged(self, best: Value) -> int | None:
+        """The number of a carry, or of the one carry by which a place is given that is read of an array that no trip
+        changes."""
+        number = self._number_of(best)
+        if number is not None:
+            return number
+        let = self._read_before(best)
+        found = [] if let is None else [n for a in let.args[1:] if (n := self._number_of(a)) is not None]
+        return found[0] if len(found) == 1 else None
+
+    def _read_before(self, value: Value) -> Let | None:
+        site = self.lanes.sites.get(value) if isinstance(value, Var) else None
+        let = None if site is None else site.stmt
+        if not isinstance(let, Let) or let.op.access != "load" or self.lanes.is_inner(let.args[0]):
+            return None
+        return let
+
+    def _reads_at(self, x: Value, place: Value, best: Value, judged: int) -> bool:
+        """Whether x is what `best` would be with the place in the carry's stead."""
+        one, other, dim = self._read_before(x), self._read_before(best), self.lanes.facts.dim
+        return one is not None and other is not None and one.args[0] is other.args[0] and (
+            one.params == other.params) and all(
+                dim(a) == dim(place if self._number_of(b) == judged else b)
+                and (self._number_of(b) == judged or not self.lanes.is_inner(b))
+                for a, b in zip(one.args[1:], other.args[1:], strict=True))
+
+    def _first_read(self, best: Value, judged: int) -> Value:
+        let = self._read_before(best)
+        assert let is not None
+        places = [self.loop.inits[judged] if self._number_of(a) == judged else a for a in let.args[1:]]
+        found: Value = ops.load(let.args[0], *places, **let.params)
+        return found
 
     def _counted(self, pick: Pick) -> Value:
         """x in all trips, and what is never better where it does not count: NaN is not."""
@@ -342,7 +432,7 @@ class Carries:
         if pick is not None:
             best: Any = getattr(ops, pick.search.scan)
             xs = self._counted(pick)
-            so_far = best(lanes.before_each(self.loop.inits[pick.judged], xs), axis=0, reverse=lanes.backwards)
+            so_far = best(lanes.before_each(pick.first, xs), axis=0, reverse=lanes.backwards)
             better = pick.better(xs, so_far)
             counts = self._counts(pick) if pick.takes_equals else None          # else what does not count is not better
             if counts is not None:
@@ -423,11 +513,15 @@ class Carries:
         if choice is None:
             return None
         pred, yes, no = choice
-        if no is not carry or not isinstance(pred, Var) or pred.type.shape:
+        if not isinstance(pred, Var) or pred.type.shape:
+            return None
+        if yes is carry:
+            return self._pick(no, number, (*path, (pred, False)))
+        if no is not carry:
             return None
         test = self.lanes.sites.get(pred)
         if test is not None and isinstance(test.stmt, Let) and test.stmt.op.prefers is not None and any(
-                self._number_of(a) is not None for a in test.stmt.args):
+                self._judged(a) is not None for a in test.stmt.args):
             return path, pred, yes
         return self._pick(yes, number, (*path, (pred, True)))
 

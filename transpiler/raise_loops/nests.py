@@ -23,6 +23,7 @@ from .carries import Carries
 from .facts import Facts, Meeting
 from .findings import Finding, Outcome, Refused, works_on_elements
 from .flat import Flat
+from .handing import handing_on
 from .hull import trips_of, with_known_bounds
 from .lanes import Lanes
 from .rewriting import reading_before, with_adds, with_part, without_idle_branches, without_kept
@@ -130,7 +131,7 @@ class _Nests:
         self.findings.insert(place, Finding(loop.loc, outcome, made.kept))
         b.stmts.extend(made.stmts)
         self.facts.learn(made.stmts)
-        self.replaced.update(zip(loop.targets, made.values, strict=True))
+        self.replaced.update(zip(loop.targets, made.values))
 
     def _attempt(self, loop: For, around: tuple[For, ...]) -> _Raised:
         if any(v.name in self.sizes for v in (*loop.targets, *loop.carries, loop.index)):
@@ -151,7 +152,8 @@ class _Nests:
         """The loop with what can be said without knowing its trips, and its carries that are parts of arrays."""
         if not self.keeps:
             loop = without_kept(loop)
-        loop = with_adds(without_idle_branches(loop), self.facts.ints)
+        loop = without_idle_branches(loop)
+        loop = with_adds(handing_on(loop, self.facts, Flat(loop).names), self.facts.ints)
         loop = replace(loop, body=live(loop.body))
         self.facts.learn((loop,))
         loop = reading_before(loop, self.facts, around, Flat(loop).names)

@@ -155,3 +155,75 @@ def alternating(x):
         total += sign * x[i]
         sign = -sign
     return total * sign
+
+
+def fills_up(x):
+    for i in range(1, x.shape[0]):
+        x[i] = x[i - 1]
+    return x
+
+
+def running_sums_in_place(x):
+    for i in range(1, x.shape[0]):
+        x[i] += x[i - 1]
+    return x
+
+
+def extremes_so_far(x):
+    high, low = np.empty_like(x), x.copy()
+    high[0] = x[0]
+    for i in range(1, len(x)):
+        high[i] = max(high[i - 1], x[i])
+    for i in range(len(x) - 2, -1, -1):
+        low[i] = min(x[i], low[i + 1])
+    return high - low
+
+
+def summed_area(x):
+    n, m = x.shape
+    s = np.zeros((n + 1, m + 1))
+    for i in range(n):
+        for j in range(m):
+            s[i + 1, j + 1] = x[i, j] + s[i, j + 1] + s[i + 1, j] - s[i, j]
+    return s
+
+
+def place_of_least(x):
+    k, found = 0, 0.0
+    for i in range(1, len(x)):
+        if x[i] < x[k]:
+            k = i
+        found += x[k] * k
+    return x[k], k, found
+
+
+def places_in_rows(A):
+    y = np.zeros(A.shape[0])
+    for i in range(A.shape[0]):
+        k = 2
+        for j in range(A.shape[1]):
+            if A[i, k] <= A[i, j]:
+                k = j
+        y[i] = A[i, k] * k
+    return y
+
+
+def switched(x):
+    on, some, total = True, False, 0.0
+    for i in range(len(x)):
+        if on:
+            total += x[i]
+        if x[i] > 0.8:
+            on = not on
+        some = some or x[i] > 1.2
+    return total, on, some
+
+
+def range_of(x):
+    low = high = x[0]
+    for i in range(1, len(x)):
+        if x[i] < low:
+            low = x[i]
+        elif x[i] > high:
+            high = x[i]
+    return high - low

@@ -11,19 +11,27 @@ from unit.raise_loops.elements import (
     count_below,
     differences,
     every_third,
+    extremes_so_far,
+    fills_up,
     gathered,
     histogram,
     last_least,
     lower_triangle,
     pairs_energy,
+    place_of_least,
+    places_in_rows,
     polynomial,
+    range_of,
     relu_with_branch,
     reversed_copy,
     roots_of_positive,
     rows_times,
     running_sum,
+    running_sums_in_place,
     saxpy,
     shifted_in_place,
+    summed_area,
+    switched,
     trace_of,
 )
 from unit.raise_loops.linear_algebra import (
@@ -41,7 +49,7 @@ from unit.raise_loops.linear_algebra import (
     trmm,
     two_products,
 )
-from unit.raise_loops.ordered import cholesky, fills_up, gauss_seidel, recurrence, self_scatter, swaps, until_negative
+from unit.raise_loops.ordered import cholesky, gauss_seidel, recurrence, self_scatter, smoothed, swaps, until_negative
 from unit.raise_loops.statistics import (
     correlation,
     covariance,
@@ -83,14 +91,17 @@ RAISED = {
     every_third: "f64[11]", histogram: "i64[9], f64[9]", gathered: "f64[5], i64[7]", best_of: "f64[9]",
     count_below: "f64[9], f64", trmm: "f64, f64[5,5], f64[5,3]", lower_triangle: M, trace_of: M,
     floyd_warshall: M, rows_times: "f64[4,5], f64[5]", pairs_energy: "f64[6]",
-    shifted_in_place: "f64[6]",
+    shifted_in_place: "f64[6]", fills_up: "f64[5]", running_sums_in_place: "f64[9]", extremes_so_far: "f64[9]",
+    summed_area: "f64[3,4]", place_of_least: "f64[9]", places_in_rows: "f64[3,5]", switched: "f64[9]",
+    range_of: "f64[9]",
 }
 
 KEPT = {
     gauss_seidel: "f64[7]", recurrence: "f64[5], f64", cholesky: M, swaps: "f64[6], i64[6]",
-    self_scatter: "f64[6], i64[6]", fills_up: "f64[5]", until_negative: "f64[6]",
+    self_scatter: "f64[6], i64[6]", smoothed: "f64[5]", until_negative: "f64[6]",
     polynomial: "f64[5], f64[4]",
 }
 
 WITHOUT_GRADIENT = {count_below}
-SLOW_BACKWARDS = {syrk, syr2k, trmm, fdtd_2d, conv2d_same, max_pool, floyd_warshall}
+SLOW_BACKWARDS = {syrk, syr2k, trmm, fdtd_2d, conv2d_same, max_pool, floyd_warshall, fills_up, running_sums_in_place,
+                  summed_area, extremes_so_far, place_of_least}

@@ -43,9 +43,9 @@ def self_scatter(x, places):
     return x
 
 
-def fills_up(x):
+def smoothed(x):
     for i in range(1, x.shape[0]):
-        x[i] = x[i - 1]
+        x[i] = 0.9 * x[i - 1] + 0.1 * x[i]
     return x
 
 
