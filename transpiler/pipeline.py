@@ -25,6 +25,7 @@ from .lower.loops import lower
 from .optimize.abreast import run_abreast
 from .optimize.ascend import ascend
 from .optimize.common import share_common
+from .optimize.count_late import count_late
 from .optimize.dead_code import drop_dead_code
 from .optimize.fuse_adds import fuse_adds
 from .optimize.fuse_calls import fuse_mutual_calls
@@ -34,6 +35,7 @@ from .optimize.grow_tapes import grow_tapes
 from .optimize.hand_on import hand_on
 from .optimize.hoist import hoist_all
 from .optimize.interchange import interchange
+from .optimize.keep_room import keep_room
 from .optimize.lay_out import lay_out
 from .optimize.newest import read_newest
 from .optimize.place_calls import place_ruled_calls
@@ -78,6 +80,11 @@ def tidy(func: Func) -> Func:
     return drop_dead_code(share_common(simplify_all(drop_unchanged(func))))
 
 
+def grow_all(func: Func) -> Func:
+    late = count_late(func)
+    return grow_tapes(func if late is func else drop_dead_code(share_common(late)))
+
+
 def gather_all(func: Func) -> Func:
     while (fused := fuse_adds(func)) is not func:
         func = hoist_all(tidy(fused))       # loops inside have the same bounds only then
@@ -112,6 +119,10 @@ def hand_on_all(func: Func) -> Func:
     return func if handed is func else hoist_all(tidy(handed))
 
 
+def reuse_all(func: Func) -> Func:
+    return reuse_memory(keep_room(func))
+
+
 STAGES: tuple[Stage, ...] = (
     Stage("place", place_ruled_calls, "calls of functions with rules of their own put in place", whole=True),
     Stage("simplify", simplify_all, "algebra that is exact, constants computed"),
@@ -119,7 +130,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("put_back", put_back, "places cleared and then added to are stored to"),
     Stage("dead", drop_dead_code, "statements whose results nobody reads dropped"),
     Stage("fuse", fuse_mutual_calls, "funcs that call each other in a circle made one", whole=True),
-    Stage("grow", grow_tapes, "loops that count the trips of a loop made one with it, with tapes that grow"),
+    Stage("grow", grow_all, "loops that count the trips of a loop made one with it, with tapes that grow"),
     Stage("rows", read_rows, "elements of rows read where the row is"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
@@ -132,7 +143,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
-    Stage("reuse", reuse_memory, "memory that each trip allocates anew allocated once"),
+    Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),
 )
 

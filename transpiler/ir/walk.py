@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from . import dims as dimensions
 from .build import Names, building, current, kept_now
 from .nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
-from .types import Type, dims_in, map_dims
+from .types import I64, Type, dims_in, map_dims
 
 
 def operands(stmt: Stmt) -> tuple[Value, ...]:
@@ -127,6 +127,12 @@ class Copier:
         """The parameter of the copy in place of one of the original."""
         found = self.values.get(param)
         return found if isinstance(found, Var) else param
+
+    def stand_for(self, old: Var, new: Value) -> None:
+        """Let a value of the surroundings of the copy be what the code has in place of `old`; in sizes, too."""
+        self.values[old] = new
+        if old.type == I64:
+            self.sizes[old.name] = int(new.value) if isinstance(new, Const) else dimensions.symbol(new.name, 0)
 
     def type(self, type: Type) -> Type:
         return map_dims(type, self._size) if type.shape and self.sizes else type

@@ -115,19 +115,27 @@ def _pair(stmts: Sequence[Stmt], at: int) -> Pair | None:
         names = {v.name for v in made}
         depends = not made.isdisjoint(operands(stmt)) or not names.isdisjoint(sizes_used(stmt)) or any(
             not (made | names).isdisjoint(reads(b)) for b in blocks(stmt))
-        if not isinstance(stmt, Let) and (depends or not isinstance(stmt, (If, For))):
-            return None         # a loop that may not end, a check, a call: these stay where they are
-        if not depends:
+        if not isinstance(stmt, Let) and (isinstance(stmt, (Check, Call)) or (
+                (depends or isinstance(stmt, While)) and not _is_silent(stmt))):
+            return None         # what can be told from outside stays where it is
+        if not depends and not isinstance(stmt, While):
             before.append(stmt)
             continue
-        assert isinstance(stmt, Let)
         made.update(stmt.targets)
         after.append(stmt)
+        if not isinstance(stmt, Let):
+            continue
         if _is_length(stmt, count):
             lengths.add(stmt.target.name)
         elif stmt.op.is_unset:
             unset[stmt.target] = stmt
     return None
+
+
+def _is_silent(stmt: Stmt) -> bool:
+    """Whether all that a loop or branch does is to give its results."""
+    return not any(isinstance(s, (Check, Call)) or (isinstance(s, Let) and not s.op.is_pure)
+                   for b in blocks(stmt) for s in all_statements(b))
 
 
 def _is_length(let: Let, count: While) -> bool:
@@ -225,9 +233,9 @@ def _joined(pair: Pair, sizes: set[str]) -> tuple[list[Stmt], dict[Var, Value]]:
                  for k, t in zip(pair.tapes, tapes)]
     with building(loc=loop.loc) as b:
         more, *grown = _grown(pair, count.carries[pair.number], room, tapes)
-        _stand_for(copier, loop.index, count.carries[pair.number])
+        copier.stand_for(loop.index, count.carries[pair.number])
         for k, j in equal.items():
-            _stand_for(copier, loop.carries[k], count.carries[j])
+            copier.stand_for(loop.carries[k], count.carries[j])
         copier.values.update((loop.carries[k], t) for k, t in zip(pair.tapes, grown))
         copier.sizes[pair.rows] = symbol(more.name, 0)
         bodies = [(loop.body, copier), (count.body, Copier())]
@@ -258,12 +266,6 @@ def _named_as(init: Value, tape: Var) -> Var:
     return Var(init.name, tape.type) if isinstance(init, Var) else tape
 
 
-def _stand_for(copier: Copier, old: Var, new: Var) -> None:
-    copier.values[old] = new
-    if old.type == I64:
-        copier.sizes[old.name] = symbol(new.name, 0)
-
-
 def _emit_once(bodies: Sequence[tuple[Block, Copier]]) -> None:
     """Emit both; of what the second has in common with the first nothing more."""
     numbers = _Numbers()
@@ -275,7 +277,7 @@ def _emit_once(bodies: Sequence[tuple[Block, Copier]]) -> None:
                 numbers.add(current().stmts[-1])
             else:
                 for target, value in zip(stmt.targets, known):
-                    _stand_for(copier, target, value)
+                    copier.stand_for(target, value)
 
 
 def _as_long_as_needed(pair: Pair, tape: Var) -> Value:
