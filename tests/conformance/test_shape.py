@@ -10,6 +10,7 @@ from conformance.evaluating import array, assert_conforms, spelled_call, type_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gradsmith
 from gradsmith.transpiler.errors import RuleError
 from gradsmith.transpiler.ir.build import build_func
 from gradsmith.transpiler.ir.dims import symbol
@@ -160,6 +161,25 @@ def test_flips(dtype):
     check(np.roll, array((3, 4), dtype), (1, 2), 0)
     check(np.roll, array((3, 4), dtype), 1, (0, 1))
     check(np.rot90, array((2, 3, 4), dtype), 1, axes=(0, 2))
+
+
+def test_roll_by_what_is_known_at_run_time():
+    x = array((3, 4))
+
+    def rolled(x, k):
+        return np.roll(x, k), np.roll(x, k, axis=-1), np.roll(x, (k, 1), axis=(0, 1))
+
+    def slope(x, k):
+        return gradsmith.grad(lambda x: np.sum(np.roll(x, k, axis=0) * x**2))(x)
+
+    compiled = gradsmith.jit(lambda x, k: (*rolled(x, k), slope(x, k)))
+    shifts = np.array([-9, -1, 0, 2, 7])
+    lanes = gradsmith.vmap(compiled, in_axes=(None, 0))(x, shifts)
+    for n, k in enumerate(shifts.tolist()):
+        expected = (*rolled(x, k), np.roll(x**2, -k, axis=0) + 2 * x * np.roll(x, k, axis=0))
+        for wanted, alone, lane in zip(expected, compiled(x, k), lanes, strict=True):
+            np.testing.assert_allclose(alone, wanted, rtol=1e-14)
+            np.testing.assert_allclose(lane[n], wanted, rtol=1e-14)
 
 
 # ---------------------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.build import check, size_value
+from ..ir.build import check, const, size_value
 from ..ir.dims import DimExpr, bounds, floordiv, product, same_size, shown_shape
-from ..ir.nodes import Value
+from ..ir.nodes import Const, Value
 from .base import RuleError
 from .families import broadcast_shapes, broadcast_to
 from .shape import part
-from .spelling import as_value, axes_of, axis_of, shape_of, spelled, static_int
+from .spelling import Weak, as_value, axes_of, axis_of, cast, is_value, shape_of, spelled, static_int
 
 # ---------------------------------------------------------------------------------------------------------------
 # reshape
@@ -276,9 +276,26 @@ def _rolled(x: Value, shift: Any, axis: int) -> Value:
     return ops.concatenate(part(x, axis, length - moved, moved), part(x, axis, 0, length - moved), axis=axis)
 
 
+def _rolled_at_run_time(x: Value, shift: Value, axis: int) -> Value:
+    """The same by a shift that is known at run time only: each element is read where it was."""
+    length = x.shape[axis]
+    if length == 0:
+        return x
+    moved = ops.remainder(cast(shift, "int64"), size_value(length))
+    before = ops.iota(shape=(length,), axis=0, dtype="int64") - broadcast_to(moved, (length,))
+    zero, count = const(0, before.type), broadcast_to(size_value(length), (length,))
+    found = ops.gather(x, ops.select(before < zero, before + count, before), axes=(axis,))
+    return ops.transpose(found, axes=(*range(1, axis + 1), 0, *range(axis + 1, x.rank)))
+
+
+def _is_run_time_int(x: Any) -> bool:
+    value = x.value if isinstance(x, Weak) else x
+    return is_value(value) and not isinstance(value, Const) and not value.rank and value.type.kind in "iu"
+
+
 @spelled(np.roll)
 def roll(a: Any, shift: Any, axis: Any = None) -> Value:
-    """Shifts are ints known while transpiling, or sizes."""
+    """Elements move on by `shift` along `axis`, each shift along its own; without an axis, all of them in order."""
     x = as_value(a)
     if axis is None:
         return ops.reshape(roll(ops.reshape(x, shape=(product(x.shape),)), shift, 0), shape=x.shape)
@@ -288,7 +305,10 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Value:
         raise RuleError("'shift' and 'axis' should be scalars or 1D sequences")
     count = max(len(shifts), len(axes))
     for s, k in zip((*shifts,) * (count if len(shifts) == 1 else 1), (*axes,) * (count if len(axes) == 1 else 1)):
-        x = _rolled(x, s if isinstance(s, DimExpr) else static_int(s, "shift"), axis_of(k, x.rank))
+        if _is_run_time_int(s):
+            x = _rolled_at_run_time(x, as_value(s), axis_of(k, x.rank))
+        else:
+            x = _rolled(x, s if isinstance(s, DimExpr) else static_int(s, "shift"), axis_of(k, x.rank))
     return x
 
 
