@@ -18,7 +18,7 @@ import gradsmith
 KINDS = ("value", "gradient", "second", "batch")
 
 
-MAX_TRIPS = {"kepler": 5000}
+MAX_TRIPS = {"kepler": 5000, "anomaly": 50}
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,18 @@ def all_programs() -> list[Program]:
 def golden_programs() -> Iterator[Program]:
     from golden.golden import HERE, _Sampler, goldens_of
 
+    from gradsmith.cli.chain import apply_chain
     from gradsmith.cli.parameters import arguments_for, names_for
     for path in sorted((Path(HERE) / "cases").glob("*.py")):
         golden = next(iter(goldens_of(path)))
-        if golden.file.startswith(f"{path.stem}.vmap"):
-            continue                            # its signature is a batch's, not the function's
         request = golden.request
         names = names_for(request.function, len(request.specs))
-        sampler = _Sampler()
-        args = tuple(sampler.tree(a) for a in arguments_for(request.specs, names, 0))
+        sampler, arguments = _Sampler(), arguments_for(request.specs, names, 0)
+        args = tuple(sampler.tree(a) for a in arguments)
         argnum = next(k for k, a in enumerate(args) if not isinstance(a, (int, np.integer)))
-        yield Program(path.stem, request.function, args, argnum, MAX_TRIPS.get(path.stem))
+        is_batch = golden.file.startswith(f"{path.stem}.vmap")      # its signature is a batch's, not the function's
+        fun = apply_chain(request.function, request.chain, arguments, names).callable if is_batch else request.function
+        yield Program(path.stem, fun, args, argnum, MAX_TRIPS.get(path.stem))
 
 
 # --- control flow: early exits, writes, tapes ---------------------------------------------------------------------
@@ -95,8 +96,9 @@ def golden_programs() -> Iterator[Program]:
 
 def control_flow() -> Iterator[Program]:
     x = np.array([0.4, -0.3, 0.9])
-    for fun in (leaves_early, until_small, factorised, branches_of_branches):
-        yield Program(fun.__name__, fun, (x,))
+    for fun in (leaves_early, until_small, factorised, branches_of_branches, halved, first_above, nested_breaks):
+        yield Program(fun.__name__, fun, (x,), max_trips=MAX_TRIPS.get(fun.__name__))
+    yield Program("scattered", scattered, (x, np.array([2, 0, 2, -1])))
 
 
 def leaves_early(x):
@@ -140,4 +142,41 @@ def branches_of_branches(x):
                 y[i - 1] += y[i] * x[i]
         elif x[i] < -1:
             y[i] = np.log(-x[i])
+    return y
+
+
+def halved(x):
+    if len(x) < 2:
+        return x[0] * x[0]
+    middle = len(x) // 2
+    return halved(x[:middle]) * np.sin(halved(x[middle:]))
+
+
+def first_above(x):
+    for i in range(len(x)):
+        for j in range(i, len(x)):
+            if x[i] * x[j] > 0.2:
+                return x[i] + 3.0 * x[j]
+    return -1.0
+
+
+def nested_breaks(x):
+    total, k = 0.0, 0
+    while True:
+        k += 1
+        for v in x:
+            if v * k > 2.0:
+                break
+            total += v * v
+        else:
+            total *= 0.5
+        if k > 4 or total > 3.0:
+            return total * k
+
+
+def scattered(x, places):
+    y = np.zeros(4)
+    for i in range(len(places)):
+        y[places[i]] += np.exp(x[i % 3])
+        y[i] *= x[places[i] % 3]
     return y

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -15,13 +15,14 @@ import numpy as np
 
 from .dims import DimCall, DimExpr, Symbol, substitute
 from .ints import Ints
-from .nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
+from .nodes import Const, For, Func, If, Let, Stmt, Value, Var, While
 from .simulated import simulated_trips
 from .types import I64
 from .walk import all_statements
 
 DEEPEST = 40        # ints looked through
 NOTHING = "nothing"
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _LESS = {"<": (False, False), "<=": (False, True), ">": (True, False), ">=": (True, True)}     # swapped; or equal
 
 
@@ -258,6 +259,21 @@ class Bounds:
         change = self.ints.dim(stmt.body.results[k]) - self.ints.dim(stmt.carries[k])
         return change if isinstance(change, int) else None
 
+    def _least_change(self, stmt: While, k: int, arms: Mapping[Value, bool], depth: int) -> int | None:
+        """What each trip that goes on adds to a carry at least, or takes away; None where it may do either."""
+        result = stmt.body.results[k]
+        while isinstance(result, Var) and (branch := self._branch.get(result, (None, 0))[0]) is not None and (
+                branch.pred in arms):
+            number = branch.targets.index(result)
+            result = (branch.then if arms[branch.pred] else branch.orelse).results[number]
+        change = self.ints.dim(result) - self.ints.dim(stmt.carries[k])
+        if isinstance(change, int):
+            return change
+        changes = self._ahead(self.ints.dim(result), {stmt.carries[k].name: (0, 0)}, depth)
+        if changes is None or changes[0] * changes[1] <= 0:
+            return None
+        return min(changes, key=abs)
+
     def _trips(self, stmt: For | While, depth: int) -> int | None:
         if isinstance(stmt, For):
             if not isinstance(stmt.step, Const):
@@ -268,8 +284,31 @@ class Bounds:
             self._simulated[stmt] = simulated_trips(stmt)
         if (trips := self._simulated[stmt]) is not None:
             return trips
-        found = [t for let in self._conditions(stmt.cond) if (t := self._until(stmt, let, depth)) is not None]
+        known: list[tuple[Let, bool]] = []
+        self._say(stmt.cond.results[0], True, known, {})
+        found = [t for let, holds in known if (t := self._until(stmt, let, holds, {}, depth)) is not None]
+        found += self._left(stmt, depth)
         return min(found) if found else self._assumed(stmt)
+
+    def _left(self, stmt: While, depth: int) -> Iterator[int]:
+        """Bounds from `break` and `return`: a carried bool ends the loop, and all trips but the last leave it false."""
+        pending = [stmt.cond.results[0]]
+        while pending:
+            value = pending.pop()
+            let = self._let.get(value) if isinstance(value, Var) else None
+            if let is not None and let.op.connects == "and":
+                pending += let.args
+            elif let is not None and let.op.connects == "not" and let.args[0] in stmt.carries:
+                flag = stmt.body.results[stmt.carries.index(let.args[0])]       # type: ignore[arg-type]
+                known: list[tuple[Let, bool]] = []
+                arms: dict[Value, bool] = {}
+                self._say(flag, False, known, arms)
+                for comparison, holds in known:
+                    trips = self._until(stmt, comparison, holds, arms, depth)
+                    if trips is not None:
+                        yield trips + 1
+            elif isinstance(value, Var):
+                pending += self._both(value)
 
     def _assumed(self, stmt: For | While) -> int | None:
         if self.max_trips is not None and stmt not in self.assumed:
@@ -281,51 +320,59 @@ class Bounds:
         far = self._of(distance, step > 0, depth)
         return None if far is None else max(0, -(-far // step))
 
-    def _conditions(self, cond: Block) -> list[Let]:
-        """Comparisons all of which hold while the loop goes on."""
-        pending, found = [cond.results[0]], []
-        while pending:
-            value = pending.pop()
-            if not isinstance(value, Var):
-                continue
-            pending += self._both(value)
-            let = self._let.get(value)
-            if let is None:
-                continue
-            if let.op.connects == "and":
-                pending += let.args
-            elif let.op.relates in _LESS:
-                found.append(let)
-        return found
+    def _say(self, value: Value, holds: bool, known: list[tuple[Let, bool]], arms: dict[Value, bool]) -> None:
+        """Comparisons that hold, or do not, where a bool is true, or false, and which arms of branches were taken."""
+        if not isinstance(value, Var):
+            return
+        branch, k = self._branch.get(value, (None, 0))
+        if branch is not None:
+            for chosen, arm, other in ((True, branch.then, branch.orelse), (False, branch.orelse, branch.then)):
+                if _is(other.results[k], not holds) or (other.results[k] is branch.pred and chosen is holds):
+                    arms[branch.pred] = chosen
+                    self._say(branch.pred, chosen, known, arms)
+                    self._say(arm.results[k], holds, known, arms)
+                    return
+            return
+        let = self._let.get(value)
+        if let is None:
+            return
+        if let.op.connects == ("and" if holds else "or"):
+            for arg in let.args:
+                self._say(arg, holds, known, arms)
+        elif let.op.connects == "not":
+            self._say(let.args[0], not holds, known, arms)
+        elif let.op.relates in _LESS:
+            known.append((let, holds))
 
     def _both(self, value: Var) -> list[Value]:
         """The two sides of an `and` that does not look at the second where the first is false."""
         branch, k = self._branch.get(value, (None, 0))
-        if branch is None or not (branch.orelse.results[k] is branch.pred or _is_false(branch.orelse.results[k])):
+        if branch is None or not (branch.orelse.results[k] is branch.pred or _is(branch.orelse.results[k], False)):
             return []
         return [branch.pred, branch.then.results[k]]
 
-    def _until(self, stmt: While, let: Let, depth: int) -> int | None:
-        """How often a comparison of a counter with a bound can hold."""
+    def _until(self, stmt: While, let: Let, holds: bool, arms: Mapping[Value, bool], depth: int) -> int | None:
+        """How often a comparison of a counter with a bound can hold, or fail.  arms: those that trips take which go on.
+        """
         a, b = let.args
         if a.type != I64:
             return None
-        swapped, closed = _LESS[let.op.relates]
+        swapped, closed = _LESS[let.op.relates if holds else _OPPOSITE[let.op.relates]]
         below, above = map(self.ints.dim, (b, a) if swapped else (a, b))
         gap = above - below + int(closed)                                  # positive while the loop goes on
         for k, carry in enumerate(stmt.carries):
             if carry.type != I64:
                 continue
-            change = self._change(stmt, k)
             factor = _factor(gap, carry.name)
+            change = self._least_change(stmt, k, arms, depth) if factor else None
             if change and factor and change * factor < 0 and not _names(gap) & _others(stmt, carry):
                 start = substitute(gap, {carry.name: self.ints.dim(stmt.inits[k])})
                 return self._way(start, -change * factor, depth)
         return None
 
 
-def _is_false(value: Value) -> bool:
-    return isinstance(value, Const) and value.type.dtype == "bool" and not np.any(value.value)
+def _is(value: Value, known: bool) -> bool:
+    return isinstance(value, Const) and value.type.dtype == "bool" and bool(np.any(value.value)) is known
 
 
 def _wider(a: int | str | None, b: int | str | None, most: bool) -> int | str | None:

@@ -287,6 +287,47 @@ def test_a_tape_without_a_size_has_the_place_of_its_loop():
     assert "for _ in range(n[0], n[1]):" in str(refused.value)
 
 
+def returns_when_counted(x):
+    k = 0
+    while True:
+        x = np.sin(x) * x
+        k += 1
+        if k > 4 or x > 3.0:
+            return x
+
+
+def breaks_before_the_work(x):
+    k = 12
+    while True:
+        if k <= 3:
+            break
+        x = np.sin(x) * x
+        k -= 2
+        if x > 3.0:
+            break
+    return x
+
+
+def counts_unevenly(x):
+    n = 0
+    while x > 1e-3 and not n > 7:
+        x, n = x * 0.7, n + 1
+        if x < 0.4:
+            x, n = x * x, n + 2
+    return x
+
+
+@pytest.mark.xla
+@pytest.mark.parametrize("program, most", [(returns_when_counted, 5), (breaks_before_the_work, 6), (counts_unevenly, 8)])
+def test_bounds_that_counters_give(program, most):
+    """The last trip of a loop that `break` ends may be one more than those after which it goes on."""
+    grad = gradsmith.value_and_grad(program)
+    made = lowered(grad, 1.3)
+    assert f"tensor<{most}xf64>" in made.text
+    for x in (1.3, 0.6, 40.0):
+        assert_equal_trees(grad(x), made.rebuilt(run(made.text, np.float64(x))), 1e-11)
+
+
 @pytest.mark.xla
 def test_a_bound_that_is_given():
     grad = gradsmith.value_and_grad(grows)
