@@ -156,6 +156,12 @@ class DeviceArray(np.lib.mixins.NDArrayOperatorsMixin):
             self._buffer, self._host, self._shared, self._spread = upload(self._host), None, False, False
         return self._buffer
 
+    def waiting(self, device: Device) -> Any:
+        """XLA's buffer where it lies on the device as it is and nothing is outstanding; else None."""
+        if self._outcomes or self._spread or self._host is not None or self._device != device:
+            return None
+        return self._buffer
+
     def is_on(self, device: Device) -> bool:
         """Whether all of it is there."""
         return self._device == device and not self._spread
