@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ promote ─ hand_on
-      ─ abreast ─ reuse ─ settle ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ jam ─ promote
+      ─ hand_on ─ abreast ─ reuse ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -35,6 +35,7 @@ from .optimize.grow_tapes import grow_tapes
 from .optimize.hand_on import hand_on
 from .optimize.hoist import hoist_all
 from .optimize.interchange import interchange
+from .optimize.jam import jam
 from .optimize.keep_room import keep_room
 from .optimize.lay_out import lay_out
 from .optimize.newest import read_newest
@@ -109,6 +110,11 @@ def ascend_all(func: Func) -> Func:
     return func if upwards is func else hoist_all(tidy(upwards))
 
 
+def jam_all(func: Func) -> Func:
+    jammed = jam(func)
+    return func if jammed is func else hoist_all(tidy(jammed))
+
+
 def promote_all(func: Func) -> Func:
     promoted = promote(func)
     return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
@@ -140,6 +146,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
+    Stage("jam", jam_all, "some trips made at once of loops whose inner loops work on the same elements"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),

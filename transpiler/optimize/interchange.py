@@ -24,22 +24,22 @@ Dependences: R. Allen and K. Kennedy, "Optimizing Compilers for Modern Architect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 from functools import partial
 
 from .. import ops
-from ..ir.build import building, current, for_loop, int_const
+from ..ir.build import building, int_const
 from ..ir.dependence import Order
 from ..ir.dims import symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import Copier, exchanged, same_value, substituted
+from ..ir.walk import Copier, exchanged, same_value
 from .dependence import Access, Dependences, any_meet, step_of
 from .expand import with_scalars_in_arrays
+from .nest_emitter import NestEmitter
 from .nest_parts import Nest, Part, parts_of
-from .promote import with_array
 
 STRIP = 32          # trips at a time: whose rows fit in the nearest cache
 DEAR = 8            # what a trip must cost, in additions, to be turned for the sake of independent trips alone,
@@ -168,30 +168,24 @@ class _Judge:
         return len(found)
 
 
-class _Emitter:
-    """Emits the nest's parts at the current builder; `arrays` are the newest versions."""
-
-    def __init__(self, nest: Nest) -> None:
-        self.nest = nest
-        self.arrays: dict[int, Value] = dict(enumerate(nest.loop.inits))
-
+class _Emitter(NestEmitter):
     def in_turn(self, ways: Sequence[Way]) -> None:
         """Part after part, the loops of some turned inside out."""
         outer = self.nest.loop
         for part, way in zip(self.nest.parts, ways):
             if part.loop is None or way is Way.AS_IT_IS:
-                self._loop(outer, part, partial(self._trip, part))
+                self.loop(outer, part.roots, partial(self._trip, part))
             elif way is Way.TURNED:
-                self._loop(part.loop, part, partial(self._turned, part, outer))
+                self.loop(part.loop, part.roots, partial(self._turned, part, outer))
             else:
                 self._in_strips(part)
-        self._finish()
+        self.finish()
 
     def _turned(self, part: Part, trips: For, index: Value) -> None:
         """Some trips of the outer loop, at one index of the inner one."""
         outer, inner = self.nest.loop, part.loop
         assert inner is not None
-        self._loop(trips, part, lambda j: self._body(part, {outer.index: j, inner.index: index}), free=True)
+        self.loop(trips, part.roots, lambda j: self._body(part, {outer.index: j, inner.index: index}), free=True)
 
     def _in_strips(self, part: Part) -> None:
         outer, inner = self.nest.loop, part.loop
@@ -201,9 +195,9 @@ class _Emitter:
 
         def strip(first: Value) -> None:
             trips = replace(outer, lo=first, hi=ops.minimum(first + int_const(STRIP), hi), step=int_const(1))
-            self._loop(inner, part, partial(self._turned, part, trips))
+            self.loop(inner, part.roots, partial(self._turned, part, trips))
 
-        self._loop(replace(outer, lo=lo, hi=hi, step=int_const(STRIP)), part, strip)
+        self.loop(replace(outer, lo=lo, hi=hi, step=int_const(STRIP)), part.roots, strip)
 
     def eliminate(self) -> None:
         """Finish each element and take it out of those that come after it."""
@@ -215,79 +209,27 @@ class _Emitter:
 
         def take_out(t: Value) -> None:
             beyond = replace(outer, lo=t + int_const(1)) if step_of(outer) > 0 else replace(outer, hi=t)
-            self._loop(beyond, part, lambda j: self._body(part, {outer.index: j, inner.index: t}), free=True)
+            self.loop(beyond, part.roots, lambda j: self._body(part, {outer.index: j, inner.index: t}), free=True)
 
         def trip(t: Value) -> None:
             if step_of(outer) < 0:
                 take_out(t)
-            self._copy(finish.lets, {outer.index: t})
+            self.copy(finish.lets, {outer.index: t})
             if step_of(outer) > 0:
                 take_out(t)
 
-        self._loop(outer, part, trip, roots=sorted({*part.roots, *finish.roots}))
-        self._finish()
-
-    def _loop(self, like: For, part: Part, body: Callable[[Value], None], roots: Sequence[int] | None = None,
-              free: bool = False) -> None:
-        """A loop with the trips of `like` that carries the arrays that the part writes to; free: in any order."""
-        roots = part.roots if roots is None else roots
-        names = [self.nest.loop.targets[r].name for r in roots]
-
-        def inside(index: Value, *carries: Value) -> list[Value]:
-            self.arrays.update(zip(roots, carries))
-            body(index)
-            return [self.arrays[r] for r in roots]
-
-        before = current().loc
-        current().loc = like.loc
-        lo, hi, step = like.lo, like.hi, step_of(like)
-        if free and step < 0:
-            lo, hi, step = hi + int_const(1), lo + int_const(1), 1
-        results = for_loop(lo, hi, [self.arrays[r] for r in roots], inside, step=step, index=like.index.name,
-                           hints=names)
-        current().loc = before
-        self.arrays.update(zip(roots, results))
+        self.loop(outer, sorted({*part.roots, *finish.roots}), trip)
+        self.finish()
 
     def _trip(self, part: Part, index: Value) -> None:
         """A trip of the outer loop, as far as it belongs to the part."""
-        values = self._copy(part.lets, {self.nest.loop.index: index})
+        values = self.copy(part.lets, {self.nest.loop.index: index})
         inner = part.loop
         if inner is not None:
             copier = Copier(values)
             like = replace(inner, lo=copier.value(inner.lo), hi=copier.value(inner.hi))
-            self._loop(like, part, lambda k: self._inner(inner, {**values, inner.index: k}))
-
-    def _inner(self, inner: For, values: Mapping[Var, Value]) -> None:
-        self._copy(inner.body.stmts, values)
+            self.loop(like, part.roots, lambda k: self.inner(inner, {**values, inner.index: k}))
 
     def _body(self, part: Part, indices: Mapping[Var, Value]) -> None:
         assert part.loop is not None
-        self._inner(part.loop, self._copy(part.lets, indices))
-
-    def _copy(self, stmts: Sequence[Stmt], values: Mapping[Var, Value]) -> dict[Var, Value]:
-        copier = Copier(values)
-        for let in stmts:
-            assert isinstance(let, Let)
-            root = self.nest.versions.get(let.args[0]) if let.args and isinstance(let.args[0], Var) else None
-            if root is not None:
-                copier.values[let.args[0]] = self.arrays[root]  # type: ignore[index]
-            copier.statement(let)
-            if let.op.access in ("store", "add_at") and root is not None:
-                self.arrays[root] = copier.value(let.target)
-        return copier.values
-
-    def _finish(self) -> None:
-        """The loop's own targets are what others refer to."""
-        stmts = current().stmts
-        renamed: dict[Var, Value] = {}
-        for k, target in enumerate(self.nest.loop.targets):
-            array = self.arrays[k]
-            assert isinstance(array, Var)
-            renamed[array] = target
-        for at in range(len(stmts)):
-            stmt = substituted(stmts[at], renamed)
-            for old in stmt.targets:
-                new = renamed.get(old)
-                if isinstance(new, Var):
-                    stmt = with_array(stmt, old, new)
-            stmts[at] = stmt
+        self.inner(part.loop, self.copy(part.lets, indices))

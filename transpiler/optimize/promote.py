@@ -73,8 +73,9 @@ def _visit(block: Block, ints: Ints) -> Block:
     return with_contents(block, stmts)
 
 
-def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: Ints) -> list[Stmt]:
-    """The loop, with what goes before and after it."""
+def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: Ints,
+              makes_trips: bool = False) -> list[Stmt]:
+    """The loop, with what goes before and after it.  makes_trips: it is known to make one, by a test around it."""
     if loop.parallel or not isinstance(loop.step, Const):
         return [loop]
     inside = {loop.index, *loop.carries, *(t for s in all_statements(loop.body) for t in s.targets)}
@@ -89,8 +90,8 @@ def _promoted(loop: For, before: Sequence[Stmt], after: Sequence[Stmt], ints: In
             if access.nested or access.let.op.access == "store" or not inside.isdisjoint(place) or not (adds or all(
                     (_same(place, a.place) and not a.nested) or _differ(place, a.place, ints) for a in accesses)):
                 continue
-            if makes_a_trip(loop, ints) or _is_touched(carry, place, before, after):
-                return _with_scalar(loop, k, place, adds, before, after, ints)
+            if makes_trips or makes_a_trip(loop, ints) or _is_touched(carry, place, before, after):
+                return _with_scalar(loop, k, place, adds, before, after, ints, makes_trips)
             return _if_any_trip(loop, k, place, adds, ints)
     return [loop]
 
@@ -167,7 +168,7 @@ def _at_once(stmts: Sequence[Stmt]) -> Iterator[Stmt]:
 
 
 def _with_scalar(loop: For, k: int, place: Place, adds: bool, before: Sequence[Stmt], after: Sequence[Stmt],
-                 ints: Ints) -> list[Stmt]:
+                 ints: Ints, makes_trips: bool) -> list[Stmt]:
     """Load, loop and store; where the loop only adds, a sum that is added to the array behind it."""
     index = (At(),) * len(place)
     init = loop.inits[k]
@@ -183,7 +184,7 @@ def _with_scalar(loop: For, k: int, place: Place, adds: bool, before: Sequence[S
                  False, loop.loc)
     store = Let((loop.targets[k],), ops.add_at if adds else ops.store, (array, last, *place), {"index": index},
                 loop.loc)
-    stmts: list[Stmt] = [*b.stmts, *_promoted(scalar, [*before, *b.stmts], [store, *after], ints)]
+    stmts: list[Stmt] = [*b.stmts, *_promoted(scalar, [*before, *b.stmts], [store, *after], ints, makes_trips)]
     return [*stmts, store] if body.results[-1] is not carry else [
         with_array(stmt, array, loop.targets[k]) for stmt in stmts]
 
@@ -214,7 +215,7 @@ def _if_any_trip(loop: For, k: int, place: Place, adds: bool, ints: Ints) -> lis
     with building() as test:
         test.loc = loop.loc
         pred = loop.lo < loop.hi if loop.step.value > 0 else loop.lo > loop.hi
-    then = Block(tuple(_with_scalar(inner, k, place, adds, (), (), ints)), inner.targets)
+    then = Block(tuple(_with_scalar(inner, k, place, adds, (), (), ints, True)), inner.targets)
     return [*test.stmts, If(loop.targets, pred, then, Block((), loop.inits), loop.loc)]
 
 
