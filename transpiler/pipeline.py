@@ -2,7 +2,7 @@
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ jam ─ promote
-      ─ hand_on ─ abreast ─ reuse ─ settle ─► emission
+      ─ hand_on ─ stagger ─ abreast ─ reuse ─ settle ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -47,6 +47,7 @@ from .optimize.rows import read_rows
 from .optimize.settle import settle
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
+from .optimize.stagger import stagger
 from .optimize.unchanged import drop_unchanged
 from .raise_loops.findings import Finding
 from .raise_loops.stage import raise_loops
@@ -120,6 +121,11 @@ def promote_all(func: Func) -> Func:
     return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
 
 
+def stagger_all(func: Func) -> Func:
+    staggered = stagger(func)
+    return func if staggered is func else tidy(staggered)
+
+
 def hand_on_all(func: Func) -> Func:
     handed = hand_on(func)
     return func if handed is func else hoist_all(tidy(handed))
@@ -149,6 +155,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("jam", jam_all, "some trips made at once of loops whose inner loops work on the same elements"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),
+    Stage("stagger", stagger_all, "rows of cells that wait for each other run a few at a time"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
     Stage("settle", settle, "what arguments are to hold computed in their own memory"),

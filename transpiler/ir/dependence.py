@@ -49,9 +49,9 @@ class Access:
 
 
 # The trip of the first loop around the first access is before, after or the same as that of the second loop around the
-# second access; the indices of the two loops count the same ints in the same direction.
+# second access; the indices of the two loops count the same ints in the same direction.  An int: by as many at least.
 Relation = Literal["before", "after", "same"]
-Order = tuple[For, For, Relation]
+Order = tuple[For, For, Relation] | tuple[For, For, Relation, int]
 
 
 def axis_items(let: Let) -> list[tuple[At | Span, Value | None]]:
@@ -85,12 +85,12 @@ def may_meet(a: Access, b: Access, order: Iterable[Order], ints: Ints, differs: 
     differs: whether the int of a name may be another where `b` is than where `a` is.
     """
     order = list(order)
-    apart = {loop.index.name for first, second, relation in order if relation != "same" for loop in (first, second)}
+    apart = {loop.index.name for first, second, relation, *_ in order if relation != "same" for loop in (first, second)}
     known = Constraints(ints, lambda name: name in apart or differs(name))
     for side, access in (("a", a), ("b", b)):
         for loop in access.loops:
             known.in_range(loop, side)
-    for first, second, relation in order:
+    for first, second, relation, *more in order:
         one, other = known.row(_index(first), "a"), known.row(_index(second), "b")
         if relation == "same":
             known.equal(one, other)
@@ -98,7 +98,7 @@ def may_meet(a: Access, b: Access, order: Iterable[Order], ints: Ints, differs: 
             return True
         else:
             early, late = (one, other) if (first.step.value > 0) == (relation == "before") else (other, one)
-            known.not_above(combined(early, 1, {"": 1}, 1), late)
+            known.not_above(combined(early, 1, {"": more[0] if more else 1}, 1), late)
     if a.place is not None and b.place is not None:
         for k, (p, q) in enumerate(zip(a.place, b.place, strict=True)):
             known.equal(_position(known, p, "a", k), _position(known, q, "b", k))
