@@ -158,7 +158,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("stagger", stagger_all, "rows of cells that wait for each other run a few at a time"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
-    Stage("settle", settle, "what arguments are to hold computed in their own memory"),
+    Stage("settle", settle, "new arrays computed in the memory of arguments and of arrays that are over"),
 )
 
 

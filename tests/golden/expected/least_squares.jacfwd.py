@@ -28,7 +28,6 @@ def least_squares_jacfwd(w, x, y):
         E[i] = b
         a = accumulate(a, x[i] * w[i])          # least_squares.py:5
     p = 2.0 * (a - y)                           # least_squares.py:5
-    P = np.empty(m)
     for i in range(m):
-        P[i] = E[i] * p                         # least_squares.py:5
-    return P
+        E[i] *= p                               # least_squares.py:5
+    return E

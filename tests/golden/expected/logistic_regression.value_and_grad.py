@@ -27,7 +27,6 @@ def _logistic_regression_value_and_grad(w, b, x, y, STRENGTH=0.01):
     q = 1.0 / c                                 # logistic_regression.py:9
     D = np.empty(n)
     gemv(x, w, D)                               # logistic_regression.py:8
-    E = np.empty(n)
     a = 0.0
     d_b = 0.0
     for i in range(n):
@@ -35,19 +34,18 @@ def _logistic_regression_value_and_grad(w, b, x, y, STRENGTH=0.01):
         e = exp(-(y_i * (D[i] + b)))            # logistic_regression.py:9
         s = 0.0 if q == 0.0 else q * (1.0 / (1.0 + e))  # logistic_regression.py:9
         d = -((0.0 if s == 0.0 else s * e) * y_i)  # logistic_regression.py:8
-        E[i] = d
+        D[i] = d
         a = accumulate(a, log1p(e))             # logistic_regression.py:9
         d_b = accumulate(d_b, d)                # logistic_regression.py:8
     f = 0.0
     for i in range(m):
         w_i = w[i]
         f = accumulate(f, w_i * w_i)            # logistic_regression.py:9
-    A = np.empty(m)
-    gemv(x.T, E, A)                             # logistic_regression.py:8
     d_w = np.empty(m)
+    gemv(x.T, D, d_w)                           # logistic_regression.py:8
     for i in range(m):
         p = STRENGTH * w[i]                     # logistic_regression.py:9
-        d_w[i] = p + p + A[i]                   # logistic_regression.py:8
+        d_w[i] += p + p                         # logistic_regression.py:8
     return a / c + STRENGTH * f, d_w, d_b
 
 

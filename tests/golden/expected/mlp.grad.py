@@ -26,39 +26,36 @@ def _mlp_grad(params_w1, params_b1, params_w2, params_b2, x, y):
             and x.shape[1] == m and y.shape[0] == n and y.shape[1] == k):
         raise ValueError("mlp_grad was generated for params_w1: f64[m,h], params_b1: f64[h], params_w2: f64[h,k], params_b2: f64[k], x: f64[n,m], y: f64[n,k]")
     q = 1.0 / np.float64(k * n)                 # mlp.py:8
-    D = np.empty((n, h))
-    gemm(x, params_w1, D)                       # mlp.py:6
     hidden_1 = np.empty((n, h))
+    gemm(x, params_w1, hidden_1)                # mlp.py:6
     for i in range(n):
         for j in range(h):
-            hidden_1_1 = tanh(D[i, j] + params_b1[j])  # mlp.py:6
+            hidden_1_1 = tanh(hidden_1[i, j] + params_b1[j])  # mlp.py:6
             hidden_1[i, j] = hidden_1_1
-    A = np.empty((n, k))
-    gemm(hidden_1, params_w2, A)                # mlp.py:7
-    d_error = np.empty((n, k))
+    d_error_5 = np.empty((n, k))
+    gemm(hidden_1, params_w2, d_error_5)        # mlp.py:7
     d_params_b2 = np.zeros(k)
     for i in range(n):
         for j in range(k):
-            p = 2.0 * (A[i, j] + params_b2[j] - y[i, j])  # mlp.py:8
-            d_error_1 = q * p                   # mlp.py:8
-            d_error[i, j] = d_error_1
-            total = accumulate(d_params_b2[j], d_error_1)  # mlp.py:7
+            error_1 = d_error_5[i, j] + params_b2[j] - y[i, j]  # mlp.py:7
+            d_error_3 = q * (2.0 * error_1)     # mlp.py:8
+            d_error_5[i, j] = d_error_3
+            total = accumulate(d_params_b2[j], d_error_3)  # mlp.py:7
             d_params_b2[j] = total
     d_hidden = np.empty((n, h))
-    gemm(d_error, params_w2.T, d_hidden)        # mlp.py:7
+    gemm(d_error_5, params_w2.T, d_hidden)      # mlp.py:7
     d_params_w2 = np.empty((h, k))
-    gemm(hidden_1.T, d_error, d_params_w2)      # mlp.py:7
-    E = np.empty((n, h))
+    gemm(hidden_1.T, d_error_5, d_params_w2)    # mlp.py:7
     d_params_b1 = np.zeros(h)
     for i in range(n):
         for j in range(h):
             hidden_1_ij = hidden_1[i, j]
             p = d_hidden[i, j] * (1.0 - hidden_1_ij * hidden_1_ij)  # mlp.py:6
-            E[i, j] = p
+            d_hidden[i, j] = p
             total = accumulate(d_params_b1[j], p)  # mlp.py:6
             d_params_b1[j] = total
     d_params_w1 = np.empty((m, h))
-    gemm(x.T, E, d_params_w1)                   # mlp.py:6
+    gemm(x.T, d_hidden, d_params_w1)            # mlp.py:6
     return d_params_w1, d_params_b1, d_params_w2, d_params_b2
 
 

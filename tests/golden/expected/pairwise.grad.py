@@ -18,8 +18,8 @@ def pairwise_grad(x):
     d = x.shape[1]
     if not (n >= 1 and d >= 1):
         raise ValueError("pairwise_grad was generated for x: f64[n,d], where n >= 1 and d >= 1")
+    d_x = np.zeros((n, d))
     TOTAL = np.zeros((n, d))
-    A = np.zeros((n, d))
     for i in range(n):
         for j in range(n):
             a = 0.0
@@ -29,11 +29,10 @@ def pairwise_grad(x):
             e = exp(-a)                         # pairwise.py:7
             for k in range(d):
                 p = e * (2.0 * (x[i, k] - x[j, k]))  # pairwise.py:7
-                TOTAL[j, k] = accumulate(TOTAL[j, k], p)  # pairwise.py:6
-                A[i, k] = accumulate(A[i, k], -p)  # pairwise.py:6
-    d_x = np.empty((n, d))
+                d_x[j, k] = accumulate(d_x[j, k], p)  # pairwise.py:6
+                TOTAL[i, k] = accumulate(TOTAL[i, k], -p)  # pairwise.py:6
     for i in range(n):
         for j in range(d):
-            d_x_1 = TOTAL[i, j] + A[i, j]       # pairwise.py:6
+            d_x_1 = d_x[i, j] + TOTAL[i, j]     # pairwise.py:6
             d_x[i, j] = d_x_1
     return d_x

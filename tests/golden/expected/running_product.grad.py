@@ -24,25 +24,24 @@ def running_product_grad(x):
     for i in range(n):
         a = i + 1                               # running_product.py:6
         E[i] = x[a] if a < n else 0.0           # running_product.py:6
-    out_1 = np.empty(n)
+    d_x = np.empty(n)
     for i in range(s):
-        out_1[d] = 1.0
+        d_x[d] = 1.0
     for i in range(1, n):
         a = d - i                               # running_product.py:6
-        b = E[a] * out_1[d - (i - 1)] + 1.0     # running_product.py:6
-        out_1[a] = b
-    out_2 = np.empty(n)
+        b = E[a] * d_x[d - (i - 1)] + 1.0       # running_product.py:6
+        d_x[a] = b
+    out_1 = np.empty(n)
     x_d = x[d]
     for i in range(s):
-        out_2[d] = x_d
+        out_1[d] = x_d
     for i in range(1, n):
         a = d - i                               # running_product.py:6
-        out_2[a] = out_2[d - (i - 1)] * x[a]    # running_product.py:6
-    d_x = np.empty(n)
+        out_1[a] = out_1[d - (i - 1)] * x[a]    # running_product.py:6
     for i in range(n):
         a = i - 1                               # running_product.py:6
         b = 1.0 if i == 0 else out[a] if a >= 0 else 0.0  # running_product.py:6
         c = i + 1                               # running_product.py:6
-        e = 1.0 if i == d else out_2[c] if c < n else 0.0  # running_product.py:6
-        d_x[i] = out_1[i] * b + b * e           # running_product.py:6
+        e = 1.0 if i == d else out_1[c] if c < n else 0.0  # running_product.py:6
+        d_x[i] = d_x[i] * b + b * e             # running_product.py:6
     return d_x

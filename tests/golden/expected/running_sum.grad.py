@@ -19,15 +19,14 @@ def running_sum_grad(x):
         out[0] = x[0]
     for i in range(1, n):
         out[i] = out[i - 1] + x[i]              # running_sum.py:6
-    E = np.empty(n)
     for i in range(n):
-        E[i] = 2.0 * out[i]                     # running_sum.py:6
+        out[i] *= 2.0                           # running_sum.py:6
     d_x = np.empty(n)
     d = n - 1                                   # running_sum.py:6
-    E_d = E[d]
+    out_d = out[d]
     for i in range(s):
-        d_x[d] = E_d
+        d_x[d] = out_d
     for i in range(1, n):
         a = d - i                               # running_sum.py:6
-        d_x[a] = d_x[d - (i - 1)] + E[a]        # running_sum.py:6
+        d_x[a] = d_x[d - (i - 1)] + out[a]      # running_sum.py:6
     return d_x

@@ -23,15 +23,14 @@ def settling_vmap(m, x, steps):
     for i in range(steps):
         D = np.empty((batch, n))
         gemm(x, m.T, D)                         # settling.py:7
-        x = np.empty((batch, n))
         for j in range(batch):
             for j_1 in range(n):
-                x[j, j_1] = tanh(D[j, j_1])     # settling.py:7
+                D[j, j_1] = tanh(D[j, j_1])     # settling.py:7
         if remainder(i, 2) != 0:
-            E = np.empty((batch, n))
-            P = E
+            x = np.empty((batch, n))
             for j in range(batch):
                 for j_1 in range(n):
-                    P[j, j_1] = 0.5 * x[j, j_1]  # settling.py:9
-            x = P
+                    x[j, j_1] = 0.5 * D[j, j_1]  # settling.py:9
+        else:
+            x = D
     return x

@@ -24,38 +24,33 @@ def variance_grad(x):
     E = np.empty((1, m))
     for j in range(m):
         E[0, j] = TOTAL[j] / c                  # variance.py:7
-    D = np.empty((n, m))
-    A = np.zeros(m)
+    d_x = np.empty((n, m))
+    S = np.zeros(m)
     for i in range(n):
         for j in range(m):
             d = x[i, j] - E[0, j]               # variance.py:7
-            D[i, j] = d
-            total = accumulate(A[j], d * d)     # variance.py:7
-            A[j] = total
-    N = np.empty(m)
-    S = np.empty(m)
+            d_x[i, j] = d
+            total = accumulate(S[j], d * d)     # variance.py:7
+            S[j] = total
     q = 1.0 / c                                 # variance.py:7
     for i in range(m):
         s = 1.0 + TOTAL[i] / c                  # variance.py:7
         a = 1.0 / s                             # variance.py:7
-        p = A[i] / c / s * a                    # variance.py:7
-        N[i] = -(0.0 if p == 0.0 else p * q)    # variance.py:7
+        p = S[i] / c / s * a                    # variance.py:7
+        TOTAL[i] = -(0.0 if p == 0.0 else p * q)  # variance.py:7
         S[i] = 0.0 if a == 0.0 else a * q       # variance.py:7
-    P = np.empty((n, m))
-    B = np.zeros(m)
+    A = np.zeros(m)
     for i in range(n):
         for j in range(m):
-            p = S[j] * D[i, j]                  # variance.py:7
-            P[i, j] = p
-            B[j] = accumulate(B[j], -(p + p))   # variance.py:7
-    C = np.empty(m)
+            p = S[j] * d_x[i, j]                # variance.py:7
+            d_x[i, j] = p
+            A[j] = accumulate(A[j], -(p + p))   # variance.py:7
     for i in range(m):
-        B_i = B[i]
-        C[i] = 0.0 if B_i == 0.0 else B_i * q   # variance.py:7
-    d_x = np.empty((n, m))
+        t_38_3_i = A[i]
+        A[i] = 0.0 if t_38_3_i == 0.0 else t_38_3_i * q  # variance.py:7
     for i in range(n):
         for j in range(m):
-            P_ij = P[i, j]
-            d_x_1 = N[j] + (P_ij + P_ij) + C[j]  # variance.py:7
+            t_35_4_i = d_x[i, j]
+            d_x_1 = TOTAL[j] + (t_35_4_i + t_35_4_i) + A[j]  # variance.py:7
             d_x[i, j] = d_x_1
     return d_x

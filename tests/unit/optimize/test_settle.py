@@ -88,3 +88,59 @@ def test_settling(text, args, settles):
 def test_the_text_form():
     assert "load(y_1, i)" in show(settle(parse(SCALE.replace("BODY", SAME))))
     assert "empty" not in show(settle(parse(SCALE.replace("BODY", SAME))))
+
+
+SUM = """func total(u: f64[k,n], w: i64) -> (f64[n]{more}):
+  n_0: i64 = size() {{dim=n}}
+  s: f64[n]{more_type} = for t: i64 in 0 .. w step 1 carry (s_1: f64[n] = 0.0:f64[n]{carry}){parallel}:
+    {before}
+    e: f64[n] = empty() {{shape=(n,), dtype="float64"}}
+    s_4: f64[n] = for i: i64 in 0 .. n_0 step 1 carry (s_2: f64[n] = e):
+      a: f64 = load({array}, {place}) {{index=[at]}}
+      b: f64 = load(u, t, i) {{index=[at, at]}}
+      c: f64 = add(a, b)
+      s_3: f64[n] = store(s_2, c, i) {{index=[at]}}
+      yield s_3
+    {after}
+    yield s_4{next}
+  return s{result}
+"""
+PLAIN = dict.fromkeys(("more", "more_type", "carry", "parallel", "before", "after", "next", "result"), "") | {
+    "array": "s_1", "place": "i"}
+LAST = {"more": ", f64", "more_type": ", z: f64", "carry": ", z_1: f64 = 0.0", "next": ", z_2", "result": ", z"}
+
+
+@pytest.mark.parametrize("changes, settles", [
+    ({}, True),
+    ({"before": "z_0: f64 = load(s_1, 0:i64) {index=[at]}"}, True),
+    ({"before": "g: f64[n] = sort(s_1) {axis=0}", "array": "g"}, True),
+    ({"place": "0:i64"}, False),
+    ({**LAST, "before": "z_2: f64 = load(s_1, 0:i64) {index=[at]}"}, True),
+    ({**LAST, "after": "z_2: f64 = load(s_1, 0:i64) {index=[at]}"}, False),
+    ({"before": "g: f64[n] = transpose(s_1) {axes=(0,)}", "array": "g"}, False),
+    ({"parallel": " parallel"}, False),
+], ids=["a sum", "read before", "made for it", "another place", "read before, kept", "read afterwards", "a view", "parallel"])
+def test_what_a_trip_makes_of_an_array_that_is_over(changes, settles):
+    func = parse(SUM.format(**PLAIN | changes))
+    verify(func)
+    after = settle(func)
+    verify(after)
+    assert (after is not func) is settles
+    assert ("empty" in show(after)) is not settles
+    u = np.random.default_rng(0).normal(size=(3, 4))
+    namespace = {}
+    exec(compile(emit(after, decorator=False, comments=False), "<emitted>", "exec"), namespace)
+    for w in (0, 1, 3):
+        wanted = evaluate(func, u, w)
+        text = namespace["total"](u, w)
+        for found in (evaluate(after, u, w), text if isinstance(text, tuple) else (text,)):
+            for want, have in zip(wanted, found, strict=True):
+                np.testing.assert_array_equal(want, have)
+
+
+def test_an_array_from_outside_of_the_loop_stays():
+    """The next trip needs it again."""
+    text = SUM.format(**PLAIN | {"array": "h"}).replace("  s: f64[n] = for", "  h: f64[n] = sort(g) {axis=0}\n  s: f64[n] = for", 1)
+    func = parse(text.replace("u: f64[k,n]", "u: f64[k,n], g: f64[n]"))
+    verify(func)
+    assert settle(func) is func
