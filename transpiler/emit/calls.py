@@ -16,12 +16,13 @@ from .expressions import Expressions
 from .plan import Plan
 
 
-def argument(expressions: Expressions, plan: Plan, value: Value, is_entry: bool) -> ast.expr:
-    """What a call passes for the value.  is_entry: the function's own parameters come from outside of the module."""
+def argument(expressions: Expressions, plan: Plan, value: Value, is_entry: bool, is_copied: bool = False) -> ast.expr:
+    """What a call passes for the value.  is_entry: the function's own parameters come from outside of the module.
+    is_copied: the callee writes to it, and it is needed as it is."""
     tree = expressions.value(value)
     value = plan.value(value)
     if value.type.shape:
-        if is_entry and isinstance(value, Var) and plan.root(value) in plan.func.params:
+        if is_copied or (is_entry and isinstance(value, Var) and plan.root(value) in plan.func.params):
             return t.call(ast.Attribute(_contiguous(tree) if value.type.rank > 1 else tree, "copy", ast.Load()))
         return _contiguous(tree) if _may_be_in_other_order(plan, value) else tree
     if isinstance(value, Const) and value.type.kind in "biu":

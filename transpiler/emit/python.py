@@ -33,6 +33,7 @@ from .plan import Plan
 from .raising import filled_name, has_places
 from .statements import INDENT, Line, Writer
 from .storage import Storage
+from .taking import taken_params
 
 Guard = tuple[str, str]     # a condition over the parameters' shapes and sizes; the exception to raise unless it holds
 
@@ -92,10 +93,12 @@ def emit_lines(func: Func | Module, *, name: str | None = None, doc: str = "", z
     options = options or Options(**choices)  # type: ignore[arg-type]
     funcs = func.funcs if isinstance(func, Module) else (func,)
     functions = _function_names(funcs, name)
+    plans = list(map(Plan, funcs))
+    taken = taken_params(plans[1:])
     while True:
         callees = replace(options, parallel=False, notes=False)
-        written = [*(_Function(one, functions, callees, (), (), is_entry=False) for one in funcs[1:]),
-                   _Function(funcs[0], functions, options, zero_d, guards)]
+        written = [*(_Function(one, functions, callees, (), (), taken, is_entry=False) for one in plans[1:]),
+                   _Function(plans[0], functions, options, zero_d, guards, taken)]
         called = set().union(*(one.kernels for one in written))
         if called.isdisjoint(functions.values()):
             break
@@ -161,15 +164,14 @@ class _Text:
 class _Function:
     """One function of the module."""
 
-    def __init__(self, func: Func, functions: Mapping[str, str], options: Options, zero_d: Sequence[str],
-                 guards: Sequence[Guard], is_entry: bool = True) -> None:
-        self.func, self.is_entry = func, is_entry
+    def __init__(self, plan: Plan, functions: Mapping[str, str], options: Options, zero_d: Sequence[str],
+                 guards: Sequence[Guard], taken: Mapping[str, frozenset[int]], is_entry: bool = True) -> None:
+        self.plan, self.func, self.is_entry = plan, plan.func, is_entry
         self.functions = functions
         self.options = options
         self.zero_d = zero_d
         self.guards = guards
-        self.plan = Plan(func)
-        self.storage = Storage(self.plan, options.parallel, options.notes)
+        self.storage = Storage(self.plan, options.parallel, options.notes, taken)
         self.kernels = self._kernels()
         sizes = self._sizes()
         self.naming = Naming(self.plan, self.storage, sizes, {*functions.values(), *self.kernels})

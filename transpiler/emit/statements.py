@@ -186,8 +186,9 @@ class Writer:
             case Let():
                 self.let(stmt)
             case Call():
-                args = ", ".join(ast.unparse(calls.argument(self.expressions, self.plan, a, self.is_entry))
-                                 for a in stmt.args)
+                args = ", ".join(ast.unparse(calls.argument(self.expressions, self.plan, a, self.is_entry,
+                                                            (stmt, "argument", k) in self.storage.copies))
+                                 for k, a in enumerate(stmt.args))
                 targets = ", ".join(map(self.naming.of, stmt.targets))
                 call = f"{self.functions[stmt.func]}({args})"
                 self.line(f"{targets} = {call}" if targets else call, stmt.loc)

@@ -3,13 +3,13 @@
 In the IR arrays are values; in the text they are memory.  Each array has one owner at a time:
 
     owner      what `empty`, a constant, a kernel, a call, a store, a loop or a branch gives, and a parameter that the
-               function has an effect on
+               function has an effect on, or that it takes from other functions of the module (see `taking`)
     borrower   another parameter (it is the caller's) or a view (it is its array's)
 
-A store, a loop's carry, a branch's result and the function's result *take* their operand's memory.  They may have it
-if its owner is no parameter, nobody reads the operand or another view of the same memory afterwards, and no other
-result of the same place takes it too; otherwise they take a copy.  So two owners never share memory.  What lies in
-the memory of a parameter with an effect is told by `memory`; it is never returned, but copied.
+A store, a loop's carry, a branch's result, a call and the function's result *take* their operand's memory.  They may
+have it if its owner is no other parameter, nobody reads the operand or another view of the same memory afterwards, and
+no other result of the same place takes it too; otherwise they take a copy.  So two owners never share memory.  What
+lies in the memory of a parameter with an effect is told by `memory`; it is never returned, but copied.
 
 Values that are never needed at the same time and are joined by a loop, a branch or a store share a variable:
 
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
@@ -42,14 +42,17 @@ class Storage:
     that are summed up chunk by chunk, each beginning at zero, and added to the loop's target.  noted: those in which it
     is noted that something was raised, which they are only with `notes`."""
 
-    def __init__(self, plan: Plan, parallel: bool, notes: bool = False) -> None:
+    def __init__(self, plan: Plan, parallel: bool, notes: bool = False,
+                 taken: Mapping[str, frozenset[int]] | None = None) -> None:
         self.plan = plan
+        self.taken = taken or {}
         self.copies: set[Edge] = set()
         self.prange: set[For] = set()
         self.noted: set[For] = set()
         self.partial: set[Var] = set()
         self.params = set(plan.func.params)
-        self.borrowed = self.params - set(plan.func.effects)
+        own = {plan.func.params[k] for k in self.taken.get(plan.func.name, ())}
+        self.borrowed = self.params - set(plan.func.effects) - own
         self._points = 0
         self._bits: dict[Var, int] = {}
         self._parent: dict[Var, Var] = {}
@@ -58,6 +61,7 @@ class Storage:
             self._find_parallel(plan.func.body, notes)
         self._walk(plan.func)
         self.memory = Memory(plan, self.copies)
+        self._keep_homes()
         self._take("return", None, plan.func.returned, set(), is_return=True)
         self._coalesce()
         self.prange = {loop for loop in self.prange if self._stays_in_place(loop)}
@@ -178,7 +182,22 @@ class Storage:
             self._point(live | targets | (self._named(stmt.args[1:]) - {whole}))  # type: ignore[arg-type]
         elif kind is Role.FILLS:
             self._point(live | targets | read)
+        elif isinstance(stmt, Call):
+            self._call(stmt, live)
         return live | read
+
+    def _call(self, call: Call, live: set[Var]) -> None:
+        for k in self.taken.get(call.func, ()):
+            others = self._named([*call.args[:k], *call.args[k + 1:]])
+            if not self._is_free(self.plan.value(call.args[k]), live | others, views_may=False):
+                self.copies.add((call, "argument", k))
+
+    def _keep_homes(self) -> None:
+        """A call does not take what lies in a parameter's memory."""
+        for stmt in self.plan.statements():
+            if isinstance(stmt, Call):
+                self.copies.update((stmt, "argument", k) for k in self.taken.get(stmt.func, ())
+                                   if self.memory.home(stmt.args[k]) is not None)
 
     def _loop(self, loop: For | While, live: set[Var]) -> set[Var]:
         changing = self.plan.carried[loop]

@@ -53,6 +53,7 @@ class _Verifier:
         self.names: set[str] = set()
         self.scope: dict[Var, None] = {}        # in order of definition
         self.sizes: dict[str, int] = {}         # in scope, and how many definitions bind them
+        self.lengths: dict[str, Any] = {}       # what the ints are that are sizes
         self.shape_sizes: set[str] = set()
         self.lows: dict[str, int] = {}
 
@@ -156,6 +157,8 @@ class _Verifier:
                 for name, value in stmt.params.items():
                     self.bound_sizes(value, f"the parameter {name}")
                 self.let(stmt)
+                if not stmt.args and "dim" in stmt.params:
+                    self.lengths[stmt.target.name] = stmt.params["dim"]
             case Call():
                 self.call(stmt)
             case Check():
@@ -222,16 +225,18 @@ class _Verifier:
         for name, dim in _sizes_of_scalars(callee.params, stmt.args).items():
             sizes.setdefault(name, dim)
         for param, arg in zip(callee.params, stmt.args):
-            self.require(_same(_with_sizes(param.type, sizes), arg.type),
-                         f"{callee.name} wants {param.name}: {_with_sizes(param.type, sizes)}, not {arg.type}")
+            wanted = _with_sizes(_with_sizes(param.type, sizes), self.lengths)
+            self.require(_same(wanted, _with_sizes(arg.type, self.lengths)),
+                         f"{callee.name} wants {param.name}: {wanted}, not {arg.type}")
         self.require(len(stmt.targets) == len(callee.results),
                      f"{callee.name} has {len(callee.results)} results, not {len(stmt.targets)}")
         for result, target in zip(callee.results, stmt.targets):
             if isinstance(result, Var) and result.type == I64:
                 sizes.setdefault(result.name, symbol(target.name, 0))
         for result, target in zip(callee.results, stmt.targets):
-            self.require(_same(_with_sizes(result.type, sizes), target.type),
-                         f"{callee.name} gives {_with_sizes(result.type, sizes)} for {target.name}: {target.type}")
+            given = _with_sizes(_with_sizes(result.type, sizes), self.lengths)
+            self.require(_same(given, _with_sizes(target.type, self.lengths)),
+                         f"{callee.name} gives {given} for {target.name}: {target.type}")
 
     def loop(self, stmt: For | While) -> None:
         self.fits(stmt.carries, stmt.inits, "the initial values")

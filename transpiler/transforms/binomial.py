@@ -140,7 +140,7 @@ def _sweep(plan: Swept, own: str) -> Func:
             by_target[at] = ct
         wanted = [False, *(at in plan.moving for at in range(count)),
                   *(at in plan.touched for at in range(len(plan.outside))), *[False] * len(plan.sizes)]
-        found = call_vjp(call, call.args, by_target, wanted)
+        found = call_vjp(call, call.args, by_target, wanted, lambda _: None)
         bars = [bar if bar is not None else const(0, arg.type)
                 for bar, arg, want in zip(found, call.args, wanted, strict=True) if want]
     return Func(own, (start, left, slots, *params, *given), Block(tuple(b.stmts), tuple(bars)))

@@ -2,18 +2,19 @@
 
     primal                    forward mode                                  reverse mode
     y = call f(n, x)          y, t_y = call f_jvp(n, x, t_x)                y = call f(n, x)      (the forward sweep)
-                                                                            d_x = call f_vjp(n, x, ct)
+                                                                            d_x_1 = call f_vjp(n, x, ct, d_x)
 
 The callee's reverse mode runs its own forward sweep, so what it needs of the call are the call's arguments.  Its
-primal call may then go if nobody reads its results.
+primal call may then go if nobody reads its results.  Cotangents of arrays are added to what there is of them already:
+a call that reads one element then adds one number, rather than to make an array and to add that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from ..ir.build import current
+from ..ir.build import const, current
 from ..ir.library import library
 from ..ir.nodes import Block, Call, Func, Stmt, Value, Var
 from ..ir.walk import blocks, with_blocks
@@ -55,12 +56,13 @@ def _jvp_of(name: str, wrt: tuple[bool, ...], moving: tuple[bool, ...]) -> str:
     return library().derive(("jvp", name, wrt), f"{library().wanted[name]}_jvp", make)
 
 
-def call_vjp(call: Call, args: Sequence[Value], cts: Sequence[Value | None],
-             wanted: Sequence[bool]) -> list[Value | None]:
+def call_vjp(call: Call, args: Sequence[Value], cts: Sequence[Value | None], wanted: Sequence[bool],
+             take: Callable[[Value], Value | None]) -> list[Value | None]:
     """Emit the call of the callee's reverse mode.
 
     args: of the call, as they are read now; cts: of its targets, None for zero; wanted: which arguments' cotangents are
-    asked for.  Returns those.
+    asked for; take: gives, once, what there is of a variable's cotangent.  Returns the cotangents, those of arrays with
+    what there was.
     """
     given = tuple(ct is not None for ct in cts)
     reached = [params for params, has_ct in zip(dependences(call), given, strict=True) if has_ct]
@@ -69,8 +71,11 @@ def call_vjp(call: Call, args: Sequence[Value], cts: Sequence[Value | None],
         return [None] * len(call.args)
     bars = tuple(current().var(a.type, f"d_{a.name}" if isinstance(a, Var) else "t")
                  for a, want in zip(args, wrt, strict=True) if want)
-    current().stmts.append(Call(bars, _vjp_of(call.func, wrt, given), (*args, *(ct for ct in cts if ct is not None)),
-                                call.loc))
+    totals = [take(old) for old, want in zip(call.args, wrt, strict=True) if want and old.type.shape]
+    arrays = [a for a, want in zip(args, wrt, strict=True) if want and a.type.shape]
+    begun = (const(0, a.type) if total is None else total for a, total in zip(arrays, totals, strict=True))
+    current().stmts.append(Call(bars, _vjp_of(call.func, wrt, given), (*args, *(ct for ct in cts if ct is not None),
+                                                                       *begun), call.loc))
     rest = iter(bars)
     return [next(rest) if want else None for want in wrt]
 
@@ -82,7 +87,7 @@ def _vjp_of(name: str, wrt: tuple[bool, ...], given: tuple[bool, ...]) -> str:
     def make(own: str) -> Func:
         func = library().callee(name)
         inexact = tuple(has for r, has in zip(func.results, given, strict=True) if r.type.is_inexact)
-        made = vjp(func, wrt, name=own, given=inexact, report=library().report)
+        made = vjp(func, wrt, name=own, given=inexact, adds=True, report=library().report)
         return drop_dead_code(_with_results(made, made.results[len(func.results):]))
 
     return library().derive(("vjp", name, wrt, given), f"{library().wanted[name]}_vjp", make)

@@ -196,7 +196,7 @@ class ReverseSweep:
                     for t, ct in zip(call.targets, cts, strict=True) if t.type.is_inexact]
             bars = given_vjp(call, args, full, wanted)
         else:
-            bars = call_vjp(call, args, cts, wanted)
+            bars = call_vjp(call, args, cts, wanted, lambda arg: adjoints.take(arg) if isinstance(arg, Var) else None)
         if not is_given(call) and any(bar is not None for bar in bars):
             self.replayed.update(call.targets)
         for arg, bar in zip(call.args, bars, strict=True):

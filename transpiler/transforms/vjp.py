@@ -44,9 +44,11 @@ from .segments import bytes_per_iteration, in_segments
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
         cotangents: Sequence[Value | None] | None = None, given: Sequence[bool] | None = None,
-        is_whole: bool | None = None, report: Report | None = None) -> Func:
+        is_whole: bool | None = None, adds: bool = False, report: Report | None = None) -> Func:
     """Params: those of `func`, then a cotangent for each result that is real or complex.  Results: those of `func`,
     then the cotangent of each param in `wrt`.
+
+    adds: there are then params for what is to be added to the cotangent of each array in `wrt`.
 
     With `cotangents` (constants, or None for zero, one for each real or complex result) there are no extra params.
     given: which of these results have a cotangent param (others have the cotangent zero).
@@ -61,14 +63,15 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     counted, counts = count_trips(func, lambda stmt: any(t in active for t in stmt.targets))
     if counted is not func:
         func, active = counted, active_variables(counted, wrt)
-    seen = _analysed(func, wrt, active, cotangents, given, is_whole)
+    wanted = Wanted(tuple(wrt), cotangents, given, adds)
+    seen = _analysed(func, wanted, active, is_whole)
     wishes = [s for s in all_statements(seen.func.body) if isinstance(s, For) and s.checkpoint is not None
               and s.checkpoint.slots is None]
     if wishes:
         places = Places(seen.scopes)
         func = in_segments(seen.func, {s: bytes_per_iteration(s, seen.residuals, places) for s in wishes})
         active = active_variables(func, wrt)
-        seen = _analysed(func, wrt, active, cotangents, given, is_whole)
+        seen = _analysed(func, wanted, active, is_whole)
     func, scopes, chains, residuals = seen.func, seen.scopes, seen.chains, seen.residuals
     with building(Names(used_names(func))) as b:
         forward = ForwardSweep(scopes, residuals, counting_pairs(func, counts))
@@ -76,7 +79,7 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
             forward.statement(stmt)
         first = len(b.stmts)
         reverse = ReverseSweep(active, scopes, chains, residuals, forward, is_whole)
-        extra, bars = _reversed(func, wrt, active, cotangents, given, reverse, b)
+        extra, bars = _reversed(func, wanted, active, reverse, b)
         if report is not None:
             own = set(all_statements(func.body))
             b.stmts[:] = [*new_in_part(b.stmts[:first], own, "saving"), *in_part(b.stmts[first:], "reverse")]
@@ -87,9 +90,20 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     return drop_dead_code(derived) if scopes.inside else derived
 
 
-def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
-              given: Sequence[bool] | None, reverse: ReverseSweep, b: Builder) -> tuple[tuple[Var, ...], list[Value]]:
+@dataclass(frozen=True)
+class Wanted:
+    """What `vjp` is asked for, see there."""
+
+    wrt: tuple[bool, ...]
+    cotangents: Sequence[Value | None] | None
+    given: Sequence[bool] | None
+    adds: bool
+
+
+def _reversed(func: Func, wanted: Wanted, active: set[Var], reverse: ReverseSweep,
+              b: Builder) -> tuple[tuple[Var, ...], list[Value]]:
     """Emit the reverse sweep; the cotangent params and the results."""
+    cotangents, given = wanted.cotangents, wanted.given
     inexact = [r for r in func.results if r.type.is_inexact]
     if cotangents is None:
         names = ["ct"] if len(inexact) == 1 else [f"ct_{k}" for k in range(len(inexact))]
@@ -102,12 +116,16 @@ def _reversed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Seq
     for result, ct in zip(inexact, cts, strict=True):
         if isinstance(result, Var) and result in active and ct is not None:
             adjoints.add(result, ct, known_zeros(ct) if given is None else Zeros.MASKED)
+    params = [p for p, want in zip(func.params, wanted.wrt, strict=True) if want]
+    for param in params if wanted.adds else ():
+        if param.type.shape:
+            extra = (*extra, b.var(param.type, f"d_{param.name}"))
+            adjoints.add(param, extra[-1], Zeros.MASKED)
     reverse.statements(func.body.stmts, adjoints)
     bars: list[Value] = []
-    for param, wanted in zip(func.params, wrt, strict=True):
-        if wanted:
-            bar = adjoints.take(param)
-            bars.append(const(0, param.type) if bar is None else name_like(bar, "d_", param))
+    for param in params:
+        bar = adjoints.take(param)
+        bars.append(const(0, param.type) if bar is None else name_like(bar, "d_", param))
     return extra, bars
 
 
@@ -121,25 +139,22 @@ class Analysed:
     residuals: Residuals
 
 
-def _analysed(func: Func, wrt: Sequence[bool], active: set[Var], cotangents: Sequence[Value | None] | None,
-              given: Sequence[bool] | None, is_whole: bool) -> Analysed:
+def _analysed(func: Func, wanted: Wanted, active: set[Var], is_whole: bool) -> Analysed:
     nested = any(isinstance(s, (If, For)) for s in func.body.stmts)
     overwritten: dict[Let, Var] = {}
     if nested:
         func, overwritten = keep_overwritten(func)
     scopes = Scopes(func)
     chains = Chains(func, scopes)
-    needed = _needed(func, wrt, active, scopes, cotangents, given, is_whole) if nested else set()
+    needed = _needed(func, wanted, active, scopes, is_whole) if nested else set()
     return Analysed(func, scopes, chains,
                     choose_residuals(scopes, chains, overwritten, needed) if needed else Residuals())
 
 
-def _needed(func: Func, wrt: Sequence[bool], active: set[Var], scopes: Scopes,
-            cotangents: Sequence[Value | None] | None, given: Sequence[bool] | None, is_whole: bool) -> set[Var]:
+def _needed(func: Func, wanted: Wanted, active: set[Var], scopes: Scopes, is_whole: bool) -> set[Var]:
     """Rehearse the reverse sweep to learn what it reads of nested blocks."""
     with building(Names(used_names(func))) as b:
-        extra, bars = _reversed(func, wrt, active, cotangents, given,
-                                ReverseSweep(active, scopes, is_whole=is_whole), b)
+        extra, bars = _reversed(func, wanted, active, ReverseSweep(active, scopes, is_whole=is_whole), b)
     rehearsal = drop_dead_code(Func(func.name, (*func.params, *extra), Block(tuple(b.stmts), tuple(bars))))
     read = reads(rehearsal.body)
     names = scopes.by_name()

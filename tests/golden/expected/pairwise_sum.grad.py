@@ -33,7 +33,7 @@ def pairwise_sum(depth, x):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pairwise_sum_vjp(depth, x, ct):
+def pairwise_sum_vjp(depth, x, ct, d_x):
     n_x = x.shape[0]
     if not depth < 1000:
         raise RecursionError("maximum recursion depth exceeded in pairwise_sum")
@@ -47,7 +47,6 @@ def pairwise_sum_vjp(depth, x, ct):
             x_2_i_2[i] = x[s + i]
         result_1 = pairwise_sum(depth + 1, x_2_i_2)  # pairwise_sum.py:9
     if e:
-        d_x = np.zeros(n_x)
         d_x[0] += 0.0 if ct == 0.0 else ct * cos(x[0])  # pairwise_sum.py:7
     else:
         s = depth + 1                           # pairwise_sum.py:9
@@ -59,9 +58,8 @@ def pairwise_sum_vjp(depth, x, ct):
         b = max(n_x - min(n_x // 2, n_x), 0)    # pairwise_sum.py:6
         for i in range(b):
             x_2_i_2_1[i] = x[a + i]
-        d_x_2_i_2 = pairwise_sum_vjp(s, x_2_i_2_1, 0.0 if ct == 0.0 else ct * (2.0 * result_1))  # pairwise_sum.py:9
-        d_x_2_i_1 = pairwise_sum_vjp(s, x_2_i_1, ct)  # pairwise_sum.py:9
-        d_x = np.zeros(n_x)
+        d_x_2_i_2 = pairwise_sum_vjp(s, x_2_i_2_1, 0.0 if ct == 0.0 else ct * (2.0 * result_1), np.zeros(max(n_x - min(n_x // 2, n_x), 0)))  # pairwise_sum.py:9
+        d_x_2_i_1 = pairwise_sum_vjp(s, x_2_i_1, ct, np.zeros(min(n_x // 2, n_x)))  # pairwise_sum.py:9
         for i in range(b):
             d_x[a + i] += d_x_2_i_2[i]          # pairwise_sum.py:9
         for i in range(a):
@@ -73,5 +71,6 @@ def pairwise_sum_vjp(depth, x, ct):
 def pairwise_sum_grad(x):
     if x.ndim != 1 or not (x.dtype == np.dtype("float64")):
         raise TypeError("pairwise_sum_grad was generated for x: f64[n]")
-    d_x = pairwise_sum_vjp(np.int64(0), x.copy(), 1.0)  # pairwise_sum.py:5
+    n = x.shape[0]
+    d_x = pairwise_sum_vjp(np.int64(0), x.copy(), 1.0, np.zeros(n))  # pairwise_sum.py:5
     return d_x
