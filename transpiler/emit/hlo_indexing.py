@@ -59,15 +59,17 @@ class Indexing:
             offset_dims=range(depth, depth + len(rest)), collapsed_slice_dims=sorted(axes), start_index_map=axes)
         return self.emit(['"stablehlo.gather"(', x, ", ", places,
                           f") <{{dimension_numbers = #stablehlo.gather<{numbers}index_vector_dim = {depth}>, "
-                          f"indices_are_sorted = false, slice_sizes = array<i64{_listed(sizes)}>}}> : "
+                          f"indices_are_sorted = {str(indices[0].rises).lower()}, "
+                          f"slice_sizes = array<i64{_listed(sizes)}>}}> : "
                           f"{function_type([x.type, places.type], [result])}"], result)
 
     def scatter(self, x: HloValue, v: HloValue, indices: Sequence[HloValue], axes: Sequence[int], how: str,
                 unique: bool = False, ordered: bool = False) -> HloValue:
         """x with v put in.  how: "add" (or another binary op), or "replace", where the last write to a place wins.
-        unique: no place is written twice.  ordered: places rise."""
+        unique: no place is written twice.  ordered: places rise.  Both are also seen from indices that surely rise."""
         if 0 in v.type.shape:
             return x
+        unique, ordered = unique or any(i.rises for i in indices), ordered or indices[0].rises
         if how == "replace" and not unique:
             return self._scatter_last(x, v, indices, axes)
         return self._scatter(x, v, self._stacked(indices), axes, how, unique, indices[0].type.rank, ordered)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ..errors import RuleError
 from ..ir.types import BOOL, Type
 from .hlo_indexing import Indexing
@@ -74,8 +76,10 @@ class Printer(Indexing):
             signature = tensor(result)
         else:
             signature = function_type(types, [result])
-        return self.emit([f"{dialect}.{bare} ", *_commas(operands), f"{', ' if attrs else ''}{attrs} : {signature}"],
+        made = self.emit([f"{dialect}.{bare} ", *_commas(operands), f"{', ' if attrs else ''}{attrs} : {signature}"],
                          result)
+        made.rises = result.rank == 1 and _still_rises(bare, operands)
+        return made
 
     def require(self, pred: HloValue, message: str) -> None:
         """An operation that raises (`Op.raises`) does so, with that message, unless the bool scalar holds."""
@@ -88,12 +92,15 @@ class Printer(Indexing):
         text = f"stablehlo.constant {dense(value, type.dtype)} : {tensor(type)}"
         if text not in self._constants:
             made = self._constants[text] = self.emit([text], type, is_constant=True)
-            made.number = int(value) if type.kind in "iu" and not type.shape else None
+            made.number = int(value) if type.kind in "iu" else None
+            made.is_even = True
         return self._constants[text]
 
     def array(self, values: Any, type: Type) -> HloValue:
         """An array of known elements."""
-        return self.emit([f"stablehlo.constant {dense_array(values, type)} : {tensor(type)}"], type, is_constant=True)
+        made = self.emit([f"stablehlo.constant {dense_array(values, type)} : {tensor(type)}"], type, is_constant=True)
+        made.rises = type.rank == 1 and type.kind == "i" and bool(np.all(np.diff(values) > 0))
+        return made
 
     def compare(self, direction: str, a: HloValue, b: HloValue) -> HloValue:
         """direction: EQ, NE, LT, LE, GT or GE.  NaN compares as IEEE says."""
@@ -119,11 +126,15 @@ class Printer(Indexing):
 
     def broadcast(self, x: HloValue, shape: Sequence[int], axes: Sequence[int]) -> HloValue:
         """Axis k of x becomes axis axes[k] of the result; sizes of 1 stretch."""
-        return self._shaped("broadcast_in_dim", x, x.type.with_shape(tuple(shape)), f", dims = {list(axes)}")
+        made = self._shaped("broadcast_in_dim", x, x.type.with_shape(tuple(shape)), f", dims = {list(axes)}")
+        made.is_even = not x.type.shape
+        return made
 
     def reshape(self, x: HloValue, shape: Sequence[int]) -> HloValue:
         if tuple(shape) == x.type.shape:
             return x
+        if x.number is not None:
+            return self.constant(x.number, x.type.with_shape(tuple(shape)))
         return self._shaped("reshape", x, x.type.with_shape(tuple(shape)))
 
     def transpose(self, x: HloValue, axes: Sequence[int]) -> HloValue:
@@ -135,7 +146,9 @@ class Printer(Indexing):
 
     def iota(self, type: Type, axis: int) -> HloValue:
         """0, 1, 2, ... along the axis."""
-        return self.emit([f"stablehlo.iota dim = {axis} : {tensor(type)}"], type)
+        made = self.emit([f"stablehlo.iota dim = {axis} : {tensor(type)}"], type)
+        made.rises = type.rank == 1
+        return made
 
     def slice(self, x: HloValue, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]) -> HloValue:
         bounds = [f"{a}:{b}" + (f":{s}" if s != 1 else "") for a, b, s in zip(starts, limits, strides, strict=True)]
@@ -148,6 +161,8 @@ class Printer(Indexing):
         shape = list(xs[0].type.shape)
         shape[axis] = sum(x.type.shape[axis] for x in xs)
         result = xs[0].type.with_shape(tuple(shape))
+        if len(shape) == 1 and len(xs) > 1 and all(x.number is not None for x in xs):
+            return self.array([x.number for x in xs for _ in range(x.type.shape[0])], result)
         return self.emit(["stablehlo.concatenate ", *_commas(xs),
                           f", dim = {axis} : {function_type([x.type for x in xs], [result])}"], result)
 
@@ -259,6 +274,18 @@ class Printer(Indexing):
         """The Cholesky factor of the matrices in the last two axes; the other triangle is unspecified, and NaN fills
         what is not positive definite."""
         return self.op("cholesky", a, attrs=f"lower = {str(bool(lower)).lower()}")
+
+
+def _still_rises(name: str, operands: Sequence[HloValue]) -> bool:
+    """Whether ints rise along their axis, as those of an operand do; none of them comes near the ends of int64."""
+    if len(operands) != 2 or operands[0].type.dtype != "int64":
+        return False
+    a, b = operands
+    if name == "add":
+        return (a.rises and b.is_even) or (b.rises and a.is_even)
+    if name == "subtract":
+        return a.rises and b.is_even
+    return name == "multiply" and any(x.rises and (y.number or 0) > 0 for x, y in ((a, b), (b, a)))
 
 
 def _commas(values: Sequence[HloValue]) -> list[str | HloValue]:

@@ -17,12 +17,15 @@ from .hlo_types import tensor
 
 @dataclass(eq=False, slots=True)
 class HloValue:
-    """What the rules of operations see: a value with an IR type.  number: of an int scalar that is a constant."""
+    """What the rules of operations see: a value with an IR type.  number: of ints that are one constant.  is_even: an
+    array of equal ints.  rises: an array of one axis whose ints are surely each greater than the one before."""
 
     type: Type
     name: str | None = None
     source: Instruction | None = None
     number: int | None = None
+    is_even: bool = False
+    rises: bool = False
 
     def __repr__(self) -> str:
         return f"{self.name or '?'}: {self.type}"

@@ -203,6 +203,31 @@ def test_types_as_text():
     assert "tensor<2x3xf32>" in compiled.lower("f32[2,3]", "f32").source == compiled.source("f32[2,3]", gradsmith.f32)
 
 
+@pytest.mark.xla
+def test_what_is_known_of_indices_is_told():
+    def written(x, k):
+        y = np.zeros(9)
+        y[[0, 3, 4, 8, 7][:4]] = x[:4]
+        y[np.arange(2) * 3 + k] += x[[1, 4]]
+        square = np.ones((4, 4))
+        for i in range(4):
+            square[i, 3 - i] = x[i]
+        return y, square
+
+    def told(name, flag):
+        lines = [line for line in made.text.splitlines() if f'"stablehlo.{name}"' in line]
+        return [f"{flag} = true" in line for line in lines]
+
+    args = np.arange(5.0), 2
+    made = emitted(written, *args)
+    for expected, found in zip(written(*args), run(made)):
+        np.testing.assert_array_equal(found, expected)
+    assert told("scatter", "unique_indices")[0] and told("scatter", "unique_indices")[-1]
+    assert told("scatter", "indices_are_sorted")[0] and any(told("gather", "indices_are_sorted"))
+    made = emitted(lambda x, p: x[p], np.arange(5.0), np.array([3, 1]))
+    assert told("gather", "indices_are_sorted") == [False]
+
+
 def test_equal_calls_give_equal_text():
     texts = {gradsmith.stablehlo(gradsmith.hessian(lambda x: np.sum(np.sin(x) ** 3)))("f64[4]") for _ in range(3)}
     assert len(texts) == 1 and "loc(" in texts.pop()
