@@ -155,10 +155,11 @@ def execute_augmented(it: Interpreter, node: gast.AugAssign, frame: Frame) -> No
             it.at(frame.location(node.target))
             masked = masked_key(container.rank, key) if isinstance(container, ArrayRef) else None
             if masked is not None:
-                from .writes import update_masked
+                from .writes import selected_by, update_masked
+                ref, old = selected_by(it, container, masked)
                 operand = evaluate(it, node.value, frame)
                 it.at(frame.location(node))
-                update_masked(it, op, container, masked, operand)
+                update_masked(it, op, ref, old, masked, operand)
                 return
             old = get_item(it, container, key)
             new = _in_place(it, op, old, evaluate(it, node.value, frame), node, frame)

@@ -134,16 +134,20 @@ def _in_order(mask: Value, values: Value) -> Value:
     return ops.reshape(found, shape=(*mask.shape, *values.shape[1:]))
 
 
-def update_masked(it: Interpreter, op: Operator, container: ArrayRef, key: MaskedKey, operand: Any) -> None:
-    """`x[mask] op= operand` with a mask known at run time."""
+def selected_by(it: Interpreter, container: ArrayRef, key: MaskedKey) -> tuple[ArrayRef, Masked]:
+    """What a mask known at run time selects from, and what it selects now."""
     ref = masked_array(it, container, key)
-    masked = Masked(ref.read(), key.mask.read(), it.here)
+    return ref, Masked(ref.read(), key.mask.read(), it.here)
+
+
+def update_masked(it: Interpreter, op: Operator, ref: ArrayRef, old: Masked, key: MaskedKey, operand: Any) -> None:
+    """`x[mask] op= operand`, with what was selected before the operand was computed, which may have written to `x`."""
     check_writable(it, ref)
     if key.place and (isinstance(operand, (list, tuple, Masked)) or (
-            isinstance(operand, ArrayRef) and operand.rank > masked.rest - key.place)):
-        operand = _first(operand, key.place, masked.rest + 1)
-    new = binary(it, op, masked, operand)
-    if isinstance(new, Masked):
+            isinstance(operand, ArrayRef) and operand.rank > old.rest - key.place)):
+        operand = _first(operand, key.place, old.rest + 1)
+    new = binary(it, op, old, operand)
+    if isinstance(new, Masked) and same_value(new.mask, key.mask.read()):
         put_whole(it, ref, select_into(ref.read(), new, ref.dtype))
     else:
         _write_mask(it, ref, replace(key, place=0), new)
