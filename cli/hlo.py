@@ -120,8 +120,9 @@ def _require_narrow(func: Func, count: int) -> None:
     wide = next((p for k, p in enumerate(func.params) if p.type.dtype in WIDE and (k < count or p.type.shape)), None)
     found: tuple[str, Location | None] | None = None if wide is None else (f"`{wide.name}` is {wide.type}", None)
     if found is None:
-        found = next(((f"a value here is {t.type}", stmt.loc) for stmt in all_statements(func.body)
-                      for t in stmt.targets if t.type.dtype in WIDE), None)
+        made = [(f"a value here is {t.type}", stmt.loc) for stmt in all_statements(func.body)
+                for t in stmt.targets if t.type.dtype in WIDE]
+        found = min(made, key=lambda one: one[1] is None, default=None)         # the first that has a place
     if found is not None:
         raise error("E207", f"a TPU has no float64, and {found[0]}", found[1], kind=NotImplementedError,
                     help="let all floats become float32: --cast f32")

@@ -28,7 +28,8 @@ from ..transpiler.errors import RuleError, error, placed
 from ..transpiler.frontend.texts import Raised
 from ..transpiler.frontend.values import Leaf
 from ..transpiler.ir.library import Program, main_of
-from ..transpiler.ir.nodes import Func
+from ..transpiler.ir.nodes import Const, Func, Let
+from ..transpiler.ir.walk import all_statements
 from ..transpiler.raise_loops.findings import Finding
 from .bindings import XlaError, bindings
 from .compiler import Build, compiled
@@ -99,7 +100,7 @@ class DeviceProgram:
     """func: all of its sizes are numbers.  raises: what the program raises, by the text that a check gives for it.
 
     findings: what became of its loops so far.  leaves: the arguments among its params, which may come in half
-    precision.  half: what float32 results are rounded to.
+    precision.  half: what float32 results are rounded to.  weak: which params are numbers of Python's.
 
     text: the module.  failures: what its error flag says.  loops: what became of its loops; those that a TPU runs
     element by element are warned of.  seconds: what each stage took.
@@ -108,7 +109,8 @@ class DeviceProgram:
 
     def __init__(self, func: Program, target: Target, *, name: str, reason: str,
                  raises: Mapping[str, Raised] | None = None, place: Place | None = None,
-                 findings: Sequence[Finding] = (), leaves: Sequence[Leaf] = (), half: str | None = None) -> None:
+                 findings: Sequence[Finding] = (), leaves: Sequence[Leaf] = (), half: str | None = None,
+                 weak: Sequence[bool] = ()) -> None:
         self.target, self.name, self.reason, self.raises = target, name, reason, dict(raises or {})
         self.seconds: dict[str, float] = {}
         self.place = place or OneDevice(target)
@@ -128,7 +130,7 @@ class DeviceProgram:
                 logger.warning("%s", finding)
         start = perf_counter()
         self.written = tuple(self.func.params.index(p) for p in self.func.effects)
-        _require_floats(self.func.params, target)
+        _require_floats(self.func, target, weak)
         self._stored, self._rounded = stored_params(self.func, leaves), rounded_results(self.func, half, leaves)
         self.dtypes = tuple(dtype_named(self._stored[p]) if p in self._stored else target.dtype(p.type)
                             for p in self.func.params)
@@ -191,13 +193,24 @@ class DeviceProgram:
         return results, Outcome(flag, _explainer(self.failures, self.raises))
 
 
-def _require_floats(params: Sequence[Any], target: Target) -> None:
+def _require_floats(func: Func, target: Target, weak: Sequence[bool]) -> None:
+    """TranspileError (E207): a TPU is to compute in float64 what does not follow from numbers of Python's alone."""
     if target.device.platform != "tpu" or target.cast is not None:
         return
-    wide = next((p for p in params if p.type.dtype in WIDE_FLOATS), None)
-    if wide is not None:
-        raise error("E207", f"a TPU has no {wide.type.dtype}, and {wide.name} is {wide.type}", None,
-                    kind=NotImplementedError, help='let all floats become float32: jit(f, target="tpu", cast="f32")')
+    numbers: set[Any] = {p for p, is_weak in zip(func.params, weak) if is_weak and not p.type.shape}
+    params = (p for p in func.params if p not in numbers and p.type.dtype in WIDE_FLOATS)
+    found: tuple[str, str, Any] | None = next(((p.type.dtype, f"{p.name} is {p.type}", None) for p in params), None)
+    if found is None:
+        statements = list(all_statements(func.body))
+        for stmt in statements:
+            if isinstance(stmt, Let) and all(isinstance(a, Const) or a in numbers for a in stmt.args):
+                numbers.update(t for t in stmt.targets if not t.type.shape)
+        made = [(t, s.loc) for s in statements for t in s.targets if t.type.dtype in WIDE_FLOATS and t not in numbers]
+        made.sort(key=lambda one: one[1] is None)
+        found = next(((t.type.dtype, f"a value here is {t.type}", loc) for t, loc in made), None)
+    if found is not None:
+        raise error("E207", f"a TPU has no {found[0]}, and {found[1]}", found[2], kind=NotImplementedError,
+                    help='let all floats become float32: jit(f, target="tpu", cast="f32")')
 
 
 def _explainer(failures: Sequence[Failure], raises: Mapping[str, Raised]) -> Callable[[Any], BaseException | None]:

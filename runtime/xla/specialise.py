@@ -241,7 +241,9 @@ def specialise_for(fun: Any, described: Described, *, target: Target, name: str,
     whole = sized(found.func, [c.get() for c in found.captures])
     program = DeviceProgram(whole, target, name=name, reason=reason, raises=found.raises,
                             place=place(found, main_of(whole)) if place is not None else None, findings=findings,
-                            leaves=halves, half=half_of_all(halves) if derive is None else None)
+                            leaves=halves, half=half_of_all(halves) if derive is None else None, weak=[
+                                *(leaf.weak for leaf in found.leaves),
+                                *(python_kind(c.get()) in (float, complex) for c in found.captures)])
     seconds.update(program.seconds)
     program.seconds = seconds
     made = DeviceSpecialisation(name, found, program, described, fixed, [_like(c.get()) for c in found.captures],

@@ -37,12 +37,16 @@ class Indexing:
         if len(known) == len(starts) and all(0 <= n <= d - size for n, d, size in zip(known, x.type.shape, sizes)):
             return self.slice(x, known, [n + size for n, size in zip(known, sizes)], [1] * len(known))
         result = x.type.with_shape(tuple(sizes))
+        if any(size > d for size, d in zip(sizes, x.type.shape)):
+            return self.constant(0, result)             # of an array without elements, in a loop that makes no trip
         types = [x.type, *(s.type for s in starts)]
         return self.emit(["stablehlo.dynamic_slice ", x, *(p for s in starts for p in (", ", s)),
                           f", sizes = {list(sizes)} : {function_type(types, [result])}"], result)
 
     def dynamic_update_slice(self, x: HloValue, v: HloValue, starts: Sequence[HloValue]) -> HloValue:
         """x with v written at the scalars `starts`."""
+        if any(size > d for size, d in zip(v.type.shape, x.type.shape)):
+            return x
         types = [x.type, v.type, *(s.type for s in starts)]
         return self.emit(["stablehlo.dynamic_update_slice ", x, ", ", v, *(p for s in starts for p in (", ", s)),
                           f" : {function_type(types, [x.type])}"], x.type)

@@ -329,6 +329,21 @@ def test_bounds_that_counters_give(program, most):
 
 
 @pytest.mark.xla
+@pytest.mark.parametrize("start, trips", [(1.0, 0), (0.5, 2)])
+def test_steps_of_loops_that_make_no_trip(start, trips):
+    def integral(c):
+        x, s = start, 0.0
+        while x < 1.0:
+            s, x = s + np.exp(-c * x), x + 0.25
+        return s
+
+    grad = gradsmith.value_and_grad(integral)
+    made = lowered(grad, 1.2, raise_loops=False)
+    assert f"tensor<{trips}xf64>" in made.text
+    assert_equal_trees(grad(1.2), made.rebuilt(run(made.text, np.float64(1.2))), 1e-13)
+
+
+@pytest.mark.xla
 def test_a_bound_that_is_given():
     grad = gradsmith.value_and_grad(grows)
     for x in (0.3, 4.0, 30.0):

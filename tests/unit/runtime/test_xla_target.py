@@ -418,6 +418,21 @@ def test_no_tpu_here():
     assert "tensor<3xf32>" in jit(np_cos, target="tpu", cast="f32").source(np.ones(3))
 
 
+def test_numbers_of_python_on_a_tpu():
+    rate = 0.1
+
+    def scaled(x, by):
+        return x * (by * 2.0) + rate
+
+    x = np.ones(3, np.float32)
+    assert "tensor<3xf32>" in jit(scaled, target="tpu").source(x, 0.5)
+    with pytest.raises(NotImplementedError, match="a TPU has no float64, and by is f64"):
+        jit(scaled, target="tpu").source(x, np.float64(0.5))
+    with pytest.raises(NotImplementedError, match="a TPU has no float64, and a value here is f64") as found:
+        jit(lambda x: x * np.mean(np.arange(3)), target="tpu").source(x)
+    assert "np.mean(np.arange(3))" in str(found.value)
+
+
 def test_loops_over_elements_are_warned_of_for_a_tpu(caplog):
     pytest.importorskip("libtpu")
 
