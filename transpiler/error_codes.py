@@ -232,9 +232,9 @@ _code("E310", "The truth value of an array is ambiguous", ValueError, """
 """)
 _code("E311", "A shape that depends on values", TypeError, """
 How many elements a result has is known only from values, where that cannot be handled: an index that is a single bool
-known at run time, a size that differs from one example of a batch to the next, or one that is decided in a branch and
-used behind it. What a mask selects, `x[mask]`, may be sorted, indexed and returned; for the rest use
-`np.where(mask, x, 0)`, which has a known shape.
+known at run time, a size that differs from one example of a batch to the next (results must have the same size in all),
+or one that is decided in a branch and used behind it. What a mask selects, `x[mask]`, may be sorted, indexed and
+returned; for the rest use `np.where(mask, x, 0)`, which has a known shape.
 """)
 _code("E312", "Not iterable", TypeError, """
 A scalar, or an array without dimensions, has no length and no elements to go over.

@@ -15,6 +15,7 @@ from ..ops.spelling import as_value
 from ..transforms.batch_dependence import Dependence, Parts, parting
 from ..transforms.vmap import vmap
 from .batch_axes import NUMBERS, BatchSize, Place, entries, front_axis, places
+from .common_sizes import with_common_sizes
 from .transform_tracing import argument_names, options_of
 from .trees import LeafNode, StaticNode, Structure, TreeNode, flatten, unflatten
 from .values import ArrayRef, TransformValue
@@ -42,10 +43,11 @@ def vmap_call(interpreter: Any, value: TransformValue, args: Any, kwargs: Any, l
     results = list(places(options["out_axes"], out, "the result", "out_axes"))
     told = [place.axis is not None for place in results if place.number is None]
     _refuse_unmapped(func, flags, [place for place in results if place.number is None])
+    func, flags, given = with_common_sizes(func, flags, (*inputs, *outer), length)
     with parting(Parts.EVERYWHERE if not interpreter.orders else
                  Parts.NOWHERE if interpreter.branching else Parts.AT_THE_TOP):
         mapped = vmap(func, flags, length, report=interpreter.report, is_told=True, has_axis=told)
-    values = iter(inline(mapped, (*inputs, *outer)))
+    values = iter(inline(mapped, given))
     return unflatten(*_with_axes(out, iter(results), values, length))
 
 

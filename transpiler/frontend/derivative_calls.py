@@ -22,6 +22,7 @@ from .transform_tracing import (
     packed,
     parts_of,
     positional,
+    results_here,
     scalar_result,
     trace_call,
     with_numbers,
@@ -188,7 +189,7 @@ def _pulled_back(interpreter: Any, traced: Traced, has_aux: bool, ct: Any) -> tu
     """The results again and the cotangents of the primals."""
     leaves, given = flatten(ct)
     numbers = with_numbers(given, leaves)
-    results = traced.func.results
+    results = results_here(traced)
     if has_aux:
         first, _ = scalar_pair(traced.out)
         results = results[:leaf_count(first)]

@@ -15,11 +15,11 @@ import numpy as np
 from .. import ops
 from ..errors import RuleError
 from ..ir.build import const, for_loop, int_const, size_value
-from ..ir.dims import floordiv, product, symbol, symbols_of
+from ..ir.dims import floordiv, product, symbol
 from ..ir.index import Span
 from ..ir.nodes import Func, Value
 from ..ir.types import Type
-from ..ir.walk import all_statements, inline, map_results, prints, without_prints
+from ..ir.walk import inline, map_results, prints, without_prints
 from ..ops.spelling import describe
 from ..report import Report
 from ..transforms.jvp import jvp
@@ -28,7 +28,16 @@ from ..transforms.vjp import vjp
 from ..transforms.vmap import vmap
 from .batch_calls import arrays
 from .derivative_calls import scalar_pair
-from .transform_tracing import Traced, chosen, options_of, packed, parts_of, positional, trace_call
+from .transform_tracing import (
+    Traced,
+    chosen,
+    options_of,
+    packed,
+    parts_of,
+    positional,
+    results_here,
+    trace_call,
+)
 from .trees import LeafNode, StaticNode, Structure, leaf_count, unflatten
 from .values import Instance, TransformValue
 
@@ -135,14 +144,6 @@ def require_kinds(traced: Traced, count: int, holomorphic: bool, forward: bool, 
     elif not forward and any(t.kind == "c" for t in results):
         raise RuleError(f"{kind} of a function with a complex result", code="E404", kind=TypeError,
                         help="say holomorphic=True if the function is, or take the real part or the absolute value")
-
-
-def results_here(traced: Traced) -> tuple[Value, ...]:
-    """Values of the types of the func's results, whose sizes are known in the surrounding code: where the func itself
-    finds out a size, the results computed there."""
-    own = {t.name for stmt in all_statements(traced.func.body) for t in stmt.targets}
-    sizes = {name for r in traced.func.results for d in r.type.shape for name in symbols_of(d)}
-    return traced.func.results if own.isdisjoint(sizes) else inline(traced.func, traced.inputs)
 
 
 def with_parts(out: Structure, parts: list[Any], of_number: Callable[[], Any]) -> Any:

@@ -25,8 +25,8 @@ from ..transforms.marking import marking
 from ..transforms.vjp import vjp
 from ..transforms.vmap import vmap
 from .derivative_calls import matched, scalar_pair
-from .jacobian_calls import require_kinds, results_here, silent, with_parts
-from .transform_tracing import Traced, chosen, options_of, trace_call
+from .jacobian_calls import require_kinds, silent, with_parts
+from .transform_tracing import Traced, chosen, options_of, results_here, trace_call
 from .trees import Structure, leaf_count, unflatten
 from .values import ArrayRef, TransformValue
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from ..errors import Location, RuleError, TranspileError, error
 from ..ir.build import const
-from ..ir.dims import DimExpr
+from ..ir.dims import DimExpr, symbols_of
 from ..ir.nodes import Func, Value
 from ..ir.types import Type
+from ..ir.walk import all_statements, inline
 from ..ops.spelling import Weak, as_value, describe, python_type
 from .batch_axes import tells_keywords
 from .pytrees import aux_names
@@ -232,6 +233,14 @@ def _of_derivative(structure: Structure, leaves: Sequence[Value]) -> Structure:
         return False if isinstance(value, INTEGERS) else value
 
     return visit(structure)
+
+
+def results_here(traced: Traced) -> tuple[Value, ...]:
+    """Values of the types of the func's results, whose sizes are known in the surrounding code: where the func itself
+    finds out a size, the results computed there."""
+    own = {t.name for stmt in all_statements(traced.func.body) for t in stmt.targets}
+    sizes = {name for r in traced.func.results for d in r.type.shape for name in symbols_of(d)}
+    return traced.func.results if own.isdisjoint(sizes) else inline(traced.func, traced.inputs)
 
 
 INTEGERS = (bool, int, np.integer, np.bool_, DimExpr)

@@ -20,8 +20,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .. import ops
 from ..ir.build import Builder, Names, building, const
+from ..ir.dims import symbol, symbols_of
+from ..ir.index import Span
 from ..ir.nodes import Block, For, Func, If, Let, Value, Var, While
+from ..ir.types import Type
 from ..ir.walk import all_statements, reads, used_names
 from ..ops.base import Zeros
 from ..optimize.dead_code import drop_dead_code
@@ -107,7 +111,8 @@ def _reversed(func: Func, wanted: Wanted, active: set[Var], reverse: ReverseSwee
     inexact = [r for r in func.results if r.type.is_inexact]
     if cotangents is None:
         names = ["ct"] if len(inexact) == 1 else [f"ct_{k}" for k in range(len(inexact))]
-        cts: list[Value | None] = [b.var(r.type, hint) if given is None or given[k] else None
+        made = {t.name for stmt in all_statements(func.body) for t in stmt.targets}
+        cts: list[Value | None] = [b.var(_seen_outside(r.type, made, b), hint) if given is None or given[k] else None
                                    for k, (r, hint) in enumerate(zip(inexact, names, strict=True))]
         extra = tuple(ct for ct in cts if isinstance(ct, Var))
     else:
@@ -115,7 +120,8 @@ def _reversed(func: Func, wanted: Wanted, active: set[Var], reverse: ReverseSwee
     adjoints = reverse.adjoints()
     for result, ct in zip(inexact, cts, strict=True):
         if isinstance(result, Var) and result in active and ct is not None:
-            adjoints.add(result, ct, known_zeros(ct) if given is None else Zeros.MASKED)
+            zeros = known_zeros(ct) if given is None else Zeros.MASKED
+            adjoints.add(result, ct if ct.shape == result.shape else _of_size(ct, result), zeros)
     params = [p for p, want in zip(func.params, wanted.wrt, strict=True) if want]
     for param in params if wanted.adds else ():
         if param.type.shape:
@@ -127,6 +133,17 @@ def _reversed(func: Func, wanted: Wanted, active: set[Var], reverse: ReverseSwee
         bar = adjoints.take(param)
         bars.append(const(0, param.type) if bar is None else name_like(bar, "d_", param))
     return extra, bars
+
+
+def _seen_outside(type: Type, made: set[str], b: Builder) -> Type:
+    """The type of a cotangent param: sizes that the func finds out itself have names of their own in it."""
+    return type.with_shape(tuple(d if made.isdisjoint(symbols_of(d)) else symbol(b.names.fresh("size"), 0)
+                                 for d in type.shape))
+
+
+def _of_size(ct: Value, result: Value) -> Value:
+    """A cotangent with the result's sizes, as the func knows them by now."""
+    return ops.load(ct, index=tuple(Span(0, d) for d in result.shape))
 
 
 @dataclass(frozen=True)

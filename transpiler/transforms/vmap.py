@@ -67,13 +67,29 @@ def along(value: Value, size: Any) -> Value:
     return ops.broadcast(value, shape=(size, *value.shape), axes=tuple(range(1, value.rank + 1)))
 
 
+def own_sizes(func: Func, batched: Sequence[bool]) -> list[tuple[int, int]]:
+    """Results, by number and axis, whose size each lane decides for itself."""
+    depends = Dependence(func, batched)
+    regions = regions_of(func.body, depends)
+    if not any(depends.differs(v) for v in func.results) and not any(
+            depends.differs(v) for region in regions for v in region.leaving):
+        return []
+    return _sizes_made(func, depends)
+
+
+def _sizes_made(func: Func, depends: Dependence) -> list[tuple[int, int]]:
+    """Results, by number and axis, whose size is found inside of the func, if all of it is done lane by lane."""
+    bound = {name for p in func.params for d in p.type.shape for name in symbols_of(d)}
+    bound |= {p.name for p in func.params if not p.type.shape and p not in depends.vars}
+    made = set(used_names(func)) - bound
+    return [(k, axis) for k, result in enumerate(func.results) for axis, d in enumerate(result.type.shape)
+            if symbols_of(d).keys() & made]
+
+
 def _everything(func: Func, depends: Dependence) -> Region:
     """One region of all statements: arrays of the lanes' own sizes go through the func."""
-    bound = {name for p in func.params for d in p.type.shape for name in symbols_of(d)}
-    for result in func.results:
-        if depends.differs(result) or any(symbols_of(d).keys() & set(used_names(func)) - bound
-                                          for d in result.type.shape):
-            raise error("E311", "a batched value decides the size of a result", None)
+    if _sizes_made(func, depends):
+        raise error("E311", "a batched value decides the size of a result", None)
     count = len(func.body.stmts)
     made = {t for s in func.body.stmts for t in s.targets}
     return Region(tuple(range(count)), count - 1, tuple(dict.fromkeys(r for r in func.results if r in made)), True)  # type: ignore[misc]
