@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 import optree
 
 from .transpiler.frontend.pytrees import REGISTRY, Registered
+from .tree_paths import broadcast, flatten_with_path, leaves_with_path, map_with_path
 
-__all__ = ["all", "flatten", "leaves", "map", "reduce", "structure", "transpose", "unflatten"]
+__all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map", "map_with_path",
+           "reduce", "structure", "transpose", "unflatten"]
 
 IsLeaf = Callable[[Any], bool] | None
 C = TypeVar("C", bound=type)
