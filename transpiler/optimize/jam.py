@@ -13,8 +13,8 @@
                                                     for k in i .. n: ...
 
 Such an element is then loaded and stored once for all these trips, and sums that each trip adds up in order are added
-up side by side.  Each element gets the same terms in the same order, so results do not change by a bit; only adds,
-which are made for adjoints, may change their order.
+up side by side.  (To load fewer elements alone does not pay.)  Each element gets the same terms in the same order, so
+results do not change by a bit; only adds, which are made for adjoints, may change their order.
 
 Where the inner loop begins or ends at an index of the outer one, what all trips have in common is made at once, and the
 rest (a triangle of a few trips) trip by trip, before or after it, together with what the outer loop does besides:
@@ -237,8 +237,11 @@ class _Judge:
         return [(self.block, self.block, "same"), (self.trips, self.trips, "same")]
 
     def shares(self) -> bool:
-        """Finds the elements that one trip of the inner loop works on in each trip of the outer one."""
-        inner, outer = self.shape.inner, self.shape.outer
+        """Finds the elements that one trip of the inner loop works on in each trip of the outer one.
+
+        Whether they are worth it: those that are stored are, and others where sums are added up beside.  A load is not.
+        """
+        inner = self.shape.inner
         own = {v.name for v in self.shape.nest.inside} | {
             t.name for s in inner.body.stmts for t in s.targets if s.targets}
         accesses, _ = _inside(self._accesses(self.shape.part, self.common))
@@ -259,8 +262,8 @@ class _Judge:
         others = [s for s in inner.body.stmts if isinstance(s, Let) and s.op.access == "load"
                   and s.args[0] not in self.shape.nest.versions
                   and is_one([self.ints.dim(p) for p in s.args[1:]])]
-        assert outer.index.name in own
-        return bool(self.shared or others)
+        sums = any(a.writes and not any(inner.index.name in symbols_of(p) for p in a.place) for a in accesses)
+        return not written.isdisjoint(self.shared) or (sums and bool(self.shared or others))
 
 
 def _inside(accesses: Sequence[Access]) -> tuple[list[Access], list[Access]]:

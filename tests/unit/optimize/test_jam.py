@@ -129,6 +129,15 @@ def test_an_element_that_one_of_the_trips_finds_elsewhere(column, jams):
     assert jams == (TRIPS in steps(NEIGHBOURS.format(column=column), matrix(), 9, 12, rtol=1e-12))
 
 
+def test_a_row_that_is_only_read():
+    """Each trip stores to a row of its own: there is one load to save, of three loads and stores."""
+    text = ELIMINATION.format(outer="0 .. i step 1", inner="h .. 13", place="j, k", before="", array="x", distance=1)
+    text = text.replace("v: f64 = load(z, j, k)", "v: f64 = load(z, i, k)")
+    assert TRIPS not in steps(text, matrix(), 8, 10)
+    text = text.replace("load(z, j, k)", "load(z, j, i)").replace("store(z, w, j, k)", "store(z, w, j, i)")
+    assert TRIPS in steps(text, matrix(), 8, 10)
+
+
 SUMS = """
 func f(c: f64[n], a: f64[n,n], h: i64) -> (f64[n]):
   last: i64 = subtract(h, 1)
