@@ -73,3 +73,43 @@ def test_batches_of_exchanging_loops():
     for x in (X, X[:, :1].copy()):
         whole = gradsmith.grad(lambda x: np.sum(gradsmith.vmap(one)(x)))
         np.testing.assert_allclose(whole(x), gradsmith.grad(exchanged)(x), atol=1e-13)
+
+
+def step(a, b):
+    for i in range(1, len(a) - 1):
+        b[i] = a[i] * (1.0 - 0.3 * (a[i + 1] - a[i - 1]))
+    return b, a
+
+
+def with_one_made_anew(x, y):
+    a, b = x * 1.0, y * 1.0
+    for _ in range(3):
+        c = np.empty_like(b)
+        c[0] = b[0]
+        c[-1] = b[-1]
+        b = c
+        for _ in range(3):
+            a, b = step(a, b)
+    return np.sum(a * a)
+
+
+def with_one_made_anew_in_a_branch(x, y):
+    a, b = x * 1.0, y * 1.0
+    for t in range(3):
+        if x[0] > 0.2 * t:
+            b = np.cos(b)
+            for _ in range(3):
+                a, b = step(a, b)
+        else:
+            for _ in range(2):
+                a, b = step(a, b)
+    return np.sum(a * a)
+
+
+@pytest.mark.parametrize("function", [with_one_made_anew, with_one_made_anew_in_a_branch])
+def test_one_of_those_handed_around_is_made_anew(function):
+    """What comes out of the loop inside may be in its memory."""
+    x, y = np.random.default_rng(0).uniform(0.1, 0.5, (2, 7))
+    want = differences(lambda x: function(x, y), x), differences(lambda y: function(x, y), y)
+    for expected, found in zip(want, gradsmith.grad(function, argnums=(0, 1))(x, y), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-8)

@@ -13,7 +13,7 @@ that follow from it, by writes and by loops and branches inside, in order.  A lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
@@ -103,8 +103,9 @@ class Chains:
                 found[k] = (stmt.carries.index(link.versions[0]), link)
         while True:                       # arrays handed around must all stay among those that are known
             begun = [k for k, _ in found.values()]
-            wrong = [k for k, (first, _) in found.items() if k not in begun or first not in found or
-                     begun.count(first) > 1]
+            links = [link for _, link in found.values()]
+            wrong = [k for k, (first, link) in found.items() if k not in begun or first not in found or
+                     begun.count(first) > 1 or not self._is_whole(link, links)]
             if not wrong:
                 break
             for k in wrong:
@@ -115,21 +116,36 @@ class Chains:
             self._join(stmt.targets[k], stmt.targets[first])
 
     def _branch(self, stmt: If) -> None:
-        self.arms[stmt] = {}
+        found: dict[int, list[Link]] = {}
         for k, target in enumerate(stmt.targets):
-            if not target.type.shape:
-                continue
             ends = [self._traced(block.results[k], self.scopes.inside[(stmt, arm)])
-                    for arm, block in enumerate((stmt.then, stmt.orelse))]
-            starts = [end.versions[0] if end is not None else None for end in ends]
-            if starts[0] is None or starts[0] is not starts[1]:
-                continue
-            links = [link if link is not None and len(link.versions) > 1 else None for link in ends]
-            self.arms[stmt][k] = (starts[0], links[0], links[1])
+                    for arm, block in enumerate((stmt.then, stmt.orelse))] if target.type.shape else []
+            links = [link for link in ends if link is not None]
+            if len(links) == 2 and links[0].versions[0] is links[1].versions[0]:
+                found[k] = links
+        while wrong := [k for k, links in found.items() if not all(
+                self._is_whole(link, [other[arm] for other in found.values()]) for arm, link in enumerate(links))]:
+            for k in wrong:
+                del found[k]
+        self.arms[stmt] = {}
+        for k, ends in found.items():
+            start = ends[0].versions[0]
+            links = [link for link in ends if len(link.versions) > 1]
+            self.arms[stmt][k] = (start, *(link if link in links else None for link in ends))  # type: ignore[assignment]
             for link in links:
-                if link is not None:
-                    self._keep(link, target)
-                    self._beginning.setdefault((link.scope, link.versions[0]), []).append(link)
+                self._keep(link, stmt.targets[k])
+                self._beginning.setdefault((link.scope, start), []).append(link)
+
+    def _is_whole(self, link: Link, links: Sequence[Link]) -> bool:
+        """Whether the arrays that a loop or branch in the link hands around are all among the links.  If not, what it
+        gives may be in the memory of one that is made in this block."""
+        known = {v for other in links for v in other.versions}
+        for version in link.versions[1:]:
+            made = link.scope.defined[version]
+            if isinstance(made, (For, If)) and any(
+                    t not in known for t in made.targets if t.type.shape and self.group(t) is self.group(version)):
+                return False
+        return True
 
     def _keep(self, link: Link, end: Var) -> None:
         """Two arrays may begin as one value, which is copied then: what a link begins with outside joins nothing."""
