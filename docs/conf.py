@@ -6,6 +6,7 @@ extensions = ["myst_parser"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 5                    # as code hosts make them
 myst_links_external_new_tab = False
+html_show_copyright = False
 html_theme = "furo"
 html_title = "gradsmith"
 html_static_path = ["static"]

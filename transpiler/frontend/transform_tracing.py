@@ -100,7 +100,7 @@ def differentiable(value: Any, name: str, kind: str, allow_int: bool = False) ->
 
 def _no_derivative(leaf: Any, text: str, path: str, name: str, kind: str) -> RuleError:
     return RuleError(f"{kind} with respect to {path}, which is {text}: only float and complex values have derivatives",
-                     code="E401", kind=TypeError, help=_advice(leaf, path, name))
+                     code="E401", kind=TypeError, help=_advice(leaf, path, name, kind))
 
 
 def _paths(structure: Structure, path: str) -> list[str]:
@@ -126,14 +126,20 @@ def _type_text(leaf: Any, dtype: str) -> str:
     return f"of dtype {dtype}" if not isinstance(leaf, ArrayRef) else f"an array of dtype {dtype}"
 
 
-def _advice(leaf: Any, path: str, name: str) -> str:
-    left_out = f"leave {name} out of argnums" if path == name else "pass it in an argument that argnums leaves out"
+AT_ONCE = ("jvp", "vjp", "linearize", "hvp")      # these differentiate by all arguments
+
+
+def _advice(leaf: Any, path: str, name: str, kind: str) -> str:
+    if kind in AT_ONCE:
+        left_out = "close over what is not to be differentiated"
+    else:
+        left_out = f"leave {name} out of argnums" if path == name else "pass it in an argument that argnums leaves out"
     if python_type(leaf) is int:
         return f"pass a float, for example 2.0 instead of 2, or {left_out}"
     dtype = getattr(leaf, "dtype", None)
     if isinstance(dtype, (str, np.dtype)) and np.dtype(dtype).kind in "iu":
         return f"convert it with .astype(float), or {left_out}"
-    return f"{left_out}, or let the function read it from outside, as a closure does"
+    return left_out if kind in AT_ONCE else f"{left_out}, or let the function read it from outside, as a closure does"
 
 
 def _lifted(structure: Structure, path: str, name: str, kind: str, allow_int: bool = False) -> Structure:
