@@ -34,6 +34,7 @@ from .optimize.gather_rows import gather_rows
 from .optimize.grow_tapes import grow_tapes
 from .optimize.hand_on import hand_on
 from .optimize.hoist import hoist_all
+from .optimize.independent import mark_independent
 from .optimize.interchange import interchange
 from .optimize.jam import jam
 from .optimize.keep_room import keep_room
@@ -186,11 +187,13 @@ def stablehlo_stages(findings: list[Finding] | None = None, *, raises: bool = Tr
             *([Stage("mask", mask_all, "loops over lanes that branch made operations on all lanes")] if masks else []))
 
 
+INDEPENDENT = Stage("independent", mark_independent, "loops whose trips touch places of their own are parallel")
 PARALLEL_STAGES = tuple(
-    Stage(stage.name, partial(lower, private=True), stage.about) if stage.name == "lower" else stage
-    for stage in STAGES)
+    found for stage in STAGES for found in (
+        [Stage(stage.name, partial(lower, private=True), stage.about)] if stage.name == "lower" else
+        [INDEPENDENT, stage] if stage.name == "reuse" else [stage]))
 ProgramT = TypeVar("ProgramT", Func, Module, Program)
-NAMES = (*(stage.name for stage in STAGES), "calls", "sizes", "raise", "mask")
+NAMES = (*(stage.name for stage in PARALLEL_STAGES), "calls", "sizes", "raise", "mask")
 
 
 def reporting(stages: Sequence[Stage], report: Report) -> tuple[Stage, ...]:

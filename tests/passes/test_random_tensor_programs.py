@@ -38,7 +38,7 @@ def close(wanted: Any, found: Any, what: str, rtol: float = 1e-10) -> None:
 def plain_python(func: Func, args: list[Any], parallel: bool = False) -> tuple[Any, ...]:
     """The emitted text run without Numba."""
     text = emit(func, name="f", decorator=False, parallel=parallel)
-    scope: dict[str, Any] = {"prange": range}
+    scope: dict[str, Any] = {"prange": lambda *bounds: reversed(range(*bounds))}
     exec(compile(text, "<f>", "exec"), scope)
     with np.errstate(all="ignore"):
         result = scope["f"](*args)

@@ -123,10 +123,12 @@ def dot(a: Sequence[Any], b: Sequence[Any]) -> float:
     return float(sum(np.sum(np.multiply(x, y)) for x, y in zip(a, b, strict=True)))
 
 
-def plain_python(func: Func) -> Callable[..., tuple[Any, ...]]:
-    """The emitted text, run without Numba.  Arguments must not change."""
-    scope: dict[str, Any] = {"prange": range}
-    text = emit(pipeline.run(func), name="emitted", decorator=False, comments=False)
+def plain_python(func: Func, parallel: bool = False) -> Callable[..., tuple[Any, ...]]:
+    """The emitted text, run without Numba.  Arguments must not change.  parallel: the parallel version, with the trips
+    of its parallel loops from the last to the first."""
+    scope: dict[str, Any] = {"prange": lambda *bounds: reversed(range(*bounds))}
+    stages = pipeline.PARALLEL_STAGES if parallel else pipeline.STAGES
+    text = emit(pipeline.run(func, stages=stages), name="emitted", decorator=False, comments=False, parallel=parallel)
     exec(compile(text, "<emitted>", "exec"), scope)
 
     def run(*args: Any) -> tuple[Any, ...]:
@@ -382,7 +384,9 @@ class Check:
 
 
 def emitted(func: Func, *args: Any) -> tuple[Any, ...]:
-    return plain_python(func)(*args)
+    found = plain_python(func)(*args)
+    close(found, plain_python(func, parallel=True)(*args), "the parallel version", 1e-8, 1e-8)
+    return found
 
 
 def _size(a: Sequence[Any], b: Sequence[Any]) -> float:

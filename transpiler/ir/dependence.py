@@ -98,7 +98,8 @@ def may_meet(a: Access, b: Access, order: Iterable[Order], ints: Ints, differs: 
             return True
         else:
             early, late = (one, other) if (first.step.value > 0) == (relation == "before") else (other, one)
-            known.not_above(combined(early, 1, {"": more[0] if more else 1}, 1), late)
+            apart_by = more[0] if more else abs(int(first.step.value)) if first is second else 1
+            known.not_above(combined(early, 1, {"": apart_by}, 1), late)
     if a.place is not None and b.place is not None:
         for k, (p, q) in enumerate(zip(a.place, b.place, strict=True)):
             known.equal(_position(known, p, "a", k), _position(known, q, "b", k))

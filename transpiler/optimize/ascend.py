@@ -25,11 +25,12 @@ from .dependence import Access, Dependences, any_meet
 
 def ascend(func: Func) -> Func:
     ints = Ints(func.body)
-    return exchanged(func, lambda stmt, _: _upwards(stmt, ints) if isinstance(stmt, For) and _is_free(stmt, ints)
+    return exchanged(func, lambda stmt, _: upwards(stmt, ints) if isinstance(stmt, For) and _is_free(stmt, ints)
                      else [stmt])
 
 
-def _upwards(loop: For, ints: Ints) -> list[Stmt]:
+def upwards(loop: For, ints: Ints) -> list[Stmt]:
+    """The loop counting up, with what goes before it."""
     with building() as b:
         b.loc = loop.loc
         lo, hi = _after(loop.hi, ints), _after(loop.lo, ints)

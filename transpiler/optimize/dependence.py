@@ -36,11 +36,11 @@ class Dependences:
 
     def may_meet(self, a: Access, b: Access, order: Iterable[Order]) -> bool:
         """Whether both may touch one element where their trips are in that order.  True also where it is not known."""
-        names = self._names_inside(a.loops[0]) | self._names_inside(b.loops[0])
+        names = self.names_inside(a.loops[0]) | self.names_inside(b.loops[0])
         one, other = (dependence.Access(tuple(map(Axis, x.place)), x.loops) for x in (a, b))
         return dependence.may_meet(one, other, order, self.ints, names.__contains__)
 
-    def _names_inside(self, loop: For) -> frozenset[str]:
+    def names_inside(self, loop: For) -> frozenset[str]:
         """Names of what differs from trip to trip: of indices, and of ints that are computed or read in the loop."""
         if loop not in self._inside:
             self._inside[loop] = frozenset((loop.index.name, *(

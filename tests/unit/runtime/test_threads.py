@@ -122,6 +122,7 @@ def test_calls_while_a_parallel_version_is_made(monkeypatch):
 def test_what_is_parallel(monkeypatch, result):
     monkeypatch.setattr(parallel, "is_available", lambda: True)
     monkeypatch.setattr(parallel, "LONG", -1.0)
+    monkeypatch.setattr(parallel, "LONG_SMALL", 1e9)
     monkeypatch.setattr(parallel, "LARGE", 4)
     call = parallel.adaptive(lambda x: "serial", lambda: result)
     large, small = np.ones(16), np.ones(2)
