@@ -148,7 +148,12 @@ class Specialisation:
         start = perf_counter()
         entry = function_of(text, cache.load(text, name, "parallel version", str(self.signature)))
         signature = (*self.signature, typeof(np.zeros(1, np.bool_))) if notes else self.signature
-        table = compile_entry(entry, signature, text)
+        try:
+            table = compile_entry(entry, signature, text)
+        except AssertionError:
+            # Numba's own, about names of parameters that look like its versions of each other.
+            logger.warning("Numba cannot compile %s: calls stay serial", name, exc_info=True)
+            return None
         logger.info("compiled %s(%s) in %.0f ms: calls take long", name, ", ".join(map(str, self.signature)),
                     1000 * (perf_counter() - start))
         return _or_serial(table, self.entry) if notes else table

@@ -43,6 +43,9 @@ class Naming:
         self._members: dict[Var, list[Var]] = {}
         self._paths: dict[Var, tuple[int, ...]] = {}
         self._raw: set[str] = set()
+        # Numba numbers the versions of a variable of a parallel function: the second `x` is `x_1` there.
+        self._numbers = "" if storage.prange else "_"
+        self._stems: set[str] = set()                   # of names that end in a number
         self._fixed: set[str] = set()
         self._params = {param.name for param in plan.func.params}
         func = plan.func
@@ -54,7 +57,7 @@ class Naming:
             self._members.setdefault(owner, []).append(var)
             self._paths[owner] = _common(self._paths.get(owner, path), path)
         for param in func.params:
-            self._set(storage.owner(param), self._free(param.name, param))
+            self._set(storage.owner(param), param.name if self._may_keep(param) else self._free(param.name, param))
         for size in sizes:
             self.sizes[size] = self.fresh(size)
         self._visit(func.body)
@@ -66,6 +69,7 @@ class Naming:
         """A name for something that is no value of the IR."""
         name = self._unshared(wanted)
         self._fixed.add(name)
+        self._note_stem(name)
         return name
 
     # --- the variables, in order ---------------------------------------------------------------------------------
@@ -194,6 +198,7 @@ class Naming:
     def _set(self, owner: Var, name: str) -> None:
         self._names[owner] = name
         self._holders.setdefault(name, []).append(owner)
+        self._note_stem(name)
 
     def _free(self, wanted: str, owner: Var) -> str:
         if wanted in self.reserved:
@@ -201,20 +206,36 @@ class Naming:
         name, number = wanted, 0
         while not self._is_free(name, owner):
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{wanted}{self._numbers}{number}"
         return name
+
+    def _may_keep(self, param: Var) -> bool:
+        """Whether the caller's name for it may stay, whatever other names are."""
+        return param.name not in self.reserved and param.name not in self._holders
 
     def _unshared(self, wanted: str) -> str:
         name, number = wanted + "_" * (wanted in self.reserved), 0
-        while name in self._holders or name in self.reserved or name in self._fixed:
+        while name in self._holders or name in self.reserved or name in self._fixed or self._is_version(name):
             number += 1
-            name = f"{wanted}_{number}"
+            name = f"{wanted}{self._numbers}{number}"
         return name
 
     def _is_free(self, name: str, owner: Var) -> bool:
-        if name in self.reserved or name in self._fixed:
+        if name in self.reserved or name in self._fixed or self._is_version(name):
             return False
         return all(self._may_share(owner, other) for other in self._holders.get(name, ()))
+
+    def _is_version(self, name: str) -> bool:
+        """Whether Numba may take the name for a version of another one, or that for a version of this."""
+        if self._numbers:
+            return False
+        stem = _NUMBERED.sub("", name)
+        return name in self._stems or (stem != name and (stem in self._holders or stem in self._fixed))
+
+    def _note_stem(self, name: str) -> None:
+        stem = _NUMBERED.sub("", name)
+        if stem != name:
+            self._stems.add(stem)
 
     def _may_share(self, a: Var, b: Var) -> bool:
         if a.type.shape or b.type.shape or a.type.dtype != b.type.dtype:

@@ -1,6 +1,7 @@
 """The emitted text, line by line, and what it computes."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -302,11 +303,11 @@ def test_parallel_sum_made_in_an_inner_loop():
             m = A.shape[1]
             total = 1.5
             for chunk in prange(64):
-                total_1 = 0.0
+                total1 = 0.0
                 for i in range(chunk * n // 64, (chunk + 1) * n // 64):
                     for j in range(m):
-                        total_1 += A[i, j]
-                total += total_1
+                        total1 += A[i, j]
+                total += total1
             return total
         """, f, parallel=True)
     x = np.arange(6.0).reshape(2, 3)
@@ -450,3 +451,16 @@ def test_a_loop_that_may_raise_is_not_parallel():
         return [put(y, 1.0, i)]
     f = func("f", {"x": VECTOR}, lambda x: for_loop(ZERO, size_value(N), [const(0.0, VECTOR)], step, parallel=True))
     assert "prange" not in source(f, parallel=True)
+
+
+def test_names_in_parallel_functions_are_no_versions_of_each_other():
+    """Numba calls the second `x` of a parallel function `x_1`, and does not compile one that has another `x_1`."""
+    def body(x, n):
+        def twice(_, y):
+            made = for_loop(ZERO, n, [ops.empty(shape=(symbol("n", 0),), dtype="float64")], lambda i, x: [
+                put(x, get(y, i) * 2.0, i)], hints=["x"], parallel=True)
+            return made
+        return for_loop(ZERO, const(3, I64), [x], twice, hints=["x"])
+    f = func("f", {"x": Type("float64", (symbol("n", 0),)), "n": I64}, body)
+    assert not re.search(r"\bx_\d", source(f, parallel=True))
+    agrees(f, np.arange(4.0), 4, compiled=True, parallel=True, decorator="@njit(parallel=True)")
