@@ -25,6 +25,7 @@ RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset
 INDICES = "ijklmn"
 LETTERS = "abcdefghpqrsuvwyz"
 _NUMBERED = re.compile(r"_\d+$")
+_NUMBERS = re.compile(r"(_\d+)+$")
 _NUMBERED_OFTEN = re.compile(r"(_\d+)(?:_\d+)+$")
 _DERIVED = re.compile(r"((?:[dt]_)+)(.+?)(?:_\d+)+")
 _NAMELESS = re.compile(r"t(_\d+)*")
@@ -44,7 +45,7 @@ class Naming:
         self._paths: dict[Var, tuple[int, ...]] = {}
         self._raw: set[str] = set()
         # Numba numbers the versions of a variable of a parallel function: the second `x` is `x_1` there.
-        self._numbers = "" if storage.prange else "_"
+        self._parallel = bool(storage.prange)
         self._stems: set[str] = set()                   # of names that end in a number
         self._fixed: set[str] = set()
         self._params = {param.name for param in plan.func.params}
@@ -206,7 +207,7 @@ class Naming:
         name, number = wanted, 0
         while not self._is_free(name, owner):
             number += 1
-            name = f"{wanted}{self._numbers}{number}"
+            name = self._numbered(wanted, number)
         return name
 
     def _may_keep(self, param: Var) -> bool:
@@ -217,7 +218,7 @@ class Naming:
         name, number = wanted + "_" * (wanted in self.reserved), 0
         while name in self._holders or name in self.reserved or name in self._fixed or self._is_version(name):
             number += 1
-            name = f"{wanted}{self._numbers}{number}"
+            name = self._numbered(wanted, number)
         return name
 
     def _is_free(self, name: str, owner: Var) -> bool:
@@ -225,9 +226,12 @@ class Naming:
             return False
         return all(self._may_share(owner, other) for other in self._holders.get(name, ()))
 
+    def _numbered(self, name: str, number: int) -> str:
+        return f"{_NUMBERS.sub('', name)}{number}" if self._parallel else f"{name}_{number}"
+
     def _is_version(self, name: str) -> bool:
         """Whether Numba may take the name for a version of another one, or that for a version of this."""
-        if self._numbers:
+        if not self._parallel:
             return False
         stem = _NUMBERED.sub("", name)
         return name in self._stems or (stem != name and (stem in self._holders or stem in self._fixed))
