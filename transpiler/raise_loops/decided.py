@@ -18,9 +18,11 @@ from ..ir.types import BOOL, I64
 from ..ir.walk import all_statements, replacement, substituted
 
 
-def with_decided(func: Func) -> Func:
-    """The func with what such comparisons surely give in their places."""
-    carried = {c.name for s in all_statements(func.body) if isinstance(s, For) for c in s.carries if c.type == I64}
+def with_decided(func: Func, *, indices: bool = False) -> Func:
+    """The func with what such comparisons surely give in their places.  indices: also those of what loops count."""
+    loops = [s for s in all_statements(func.body) if isinstance(s, For)]
+    carried = {c.name for s in loops for c in s.carries if c.type == I64}
+    carried |= {s.index.name for s in loops} if indices else set()
     if not carried:
         return func
     carried |= {t.name for s in all_statements(func.body) if isinstance(s, If) for t in s.targets if t.type == I64}

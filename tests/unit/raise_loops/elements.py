@@ -227,3 +227,15 @@ def range_of(x):
         elif x[i] > high:
             high = x[i]
     return high - low
+
+
+def counted_by_hand(A, x):
+    y, i = np.zeros(A.shape[0]), 0
+    while i < A.shape[0]:
+        j = A.shape[1] - 1
+        while j >= 0:
+            y[i] += A[i, j] * x[j] * (j + 1)
+            j -= 2
+        y[i] -= j
+        i += 1
+    return y * i

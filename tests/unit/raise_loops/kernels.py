@@ -9,6 +9,7 @@ from unit.raise_loops.elements import (
     alternating,
     best_of,
     count_below,
+    counted_by_hand,
     differences,
     every_third,
     extremes_so_far,
@@ -93,7 +94,7 @@ RAISED = {
     floyd_warshall: M, rows_times: "f64[4,5], f64[5]", pairs_energy: "f64[6]",
     shifted_in_place: "f64[6]", fills_up: "f64[5]", running_sums_in_place: "f64[9]", extremes_so_far: "f64[9]",
     summed_area: "f64[3,4]", place_of_least: "f64[9]", places_in_rows: "f64[3,5]", switched: "f64[9]",
-    range_of: "f64[9]",
+    range_of: "f64[9]", counted_by_hand: "f64[4,5], f64[5]",
 }
 
 KEPT = {
@@ -104,4 +105,4 @@ KEPT = {
 
 WITHOUT_GRADIENT = {count_below}
 SLOW_BACKWARDS = {syrk, syr2k, trmm, fdtd_2d, conv2d_same, max_pool, floyd_warshall, fills_up, running_sums_in_place,
-                  summed_area, extremes_so_far, place_of_least}
+                  summed_area, extremes_so_far, place_of_least, counted_by_hand}
