@@ -25,6 +25,7 @@ class Ints:
         self.definition: dict[Var, Let] = {} if around is None else dict(around.definition)
         self.loop: dict[str, For] = {} if around is None else dict(around.loop)
         self._dims: dict[Var, Any] = {}
+        self._differ: dict[tuple[Value, Value], bool] = {}
         for stmt in all_statements(body):
             if isinstance(stmt, Let) and len(stmt.targets) == 1:
                 self.definition[stmt.target] = stmt
@@ -50,8 +51,10 @@ class Ints:
 
     def differ(self, a: Value, b: Value) -> bool:
         """Whether the two are surely unequal wherever both are in scope."""
-        apart = self.dim(a) - self.dim(b)
-        return self.is_negative(apart) or self.is_negative(-apart)
+        if (a, b) not in self._differ:
+            apart = self.dim(a) - self.dim(b)
+            self._differ[a, b] = self.is_negative(apart) or self.is_negative(-apart)
+        return self._differ[a, b]
 
     def is_negative(self, dim: Any) -> bool:
         """Whether the dimension is below 0 in every trip of the loops whose indices it is made of."""
