@@ -220,7 +220,8 @@ class _ComplexNumPy:
 
         def complex_result(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            if isinstance(result, np.ndarray) and result.dtype.kind == "f":
+            # Programs make arrays of numbers from ints with `full(...) * 1.0`.
+            if isinstance(result, np.ndarray) and (result.dtype.kind == "f" or name == "full"):
                 return result.astype(complex)
             return result
 

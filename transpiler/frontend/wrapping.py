@@ -31,10 +31,15 @@ def scalar_place(it: Interpreter, part: Any, axis: int, size: Any) -> Value:
     if known is not None:
         negative = it.assumptions.is_negative(known)
         if negative is not None:
-            if _is_out_of_range_dim(it, known, size, negative):
+            outside = _is_out_of_range(it, known, size, negative)
+            if outside:
                 shown = it.assumptions.example(known)
                 raise _out_of_bounds(it, known if shown is None else shown, axis, size)
-            return size_value(known + size if negative else known)
+            place = known + size if negative else known
+            if outside is None and not surely_nonnegative(it, place if negative else size - 1 - place):
+                check(ops.greater_equal(size_value(place), const(0, I64)) if negative else
+                      ops.less(size_value(place), size_value(size)), "IndexError", _outside(axis, size))
+            return size_value(place)
     value = cast(as_value(part), "int64")
     dim = it.as_dim(part)
     if dim is not None and it.ranges.keys().isdisjoint(symbols_of(dim)):
@@ -55,10 +60,13 @@ def _outside(axis: int, size: Any) -> str:
     return f"index out of bounds for axis {axis} with size {size}"
 
 
-def _is_out_of_range_dim(it: Interpreter, number: Any, size: Any, negative: bool) -> bool:
+def _is_out_of_range(it: Interpreter, number: Any, size: Any, negative: bool) -> bool | None:
+    """Whether an int known while transpiling is no index of an axis; decided by this call's size where need be.  None
+    where the size is known only when the function runs."""
     if negative:
-        return bool(it.assumptions.is_negative(size + number))
-    return it.assumptions.is_negative(number - size) is False
+        return it.assumptions.is_negative(size + number)
+    inside = it.assumptions.is_negative(number - size)
+    return None if inside is None else not inside
 
 
 def array_places(it: Interpreter, array: Any, axis: int, size: Any) -> Value:
@@ -66,9 +74,12 @@ def array_places(it: Interpreter, array: Any, axis: int, size: Any) -> Value:
     if isinstance(array, np.ndarray):
         if array.size:
             low, high = int(array.min()), int(array.max())
-            for number in (low, high):
-                if _is_out_of_range(it, number, size):
+            outside = {number: _is_out_of_range(it, number, size, number < 0) for number in (low, high)}
+            for number, is_outside in outside.items():
+                if is_outside:
                     raise _out_of_bounds(it, number, axis, size)
+            if None in outside.values():
+                _check_in_range(static_array(array.astype(np.int64)), axis, size)
             if low >= 0 or isinstance(size, int):
                 array = np.where(array < 0, array + (size if isinstance(size, int) else 0), array)
                 return static_array(array.astype(np.int64)) if array.ndim else const(int(array), I64)
@@ -108,10 +119,3 @@ def _out_of_bounds(it: Interpreter, number: Any, axis: int, size: Any) -> RuleEr
     shown = it.assumptions.example(size)
     return RuleError(f"index {number} is out of bounds for axis {axis} with size {size if shown is None else shown}",
                      kind=IndexError, code="E305")
-
-
-def _is_out_of_range(it: Interpreter, number: Any, size: Any) -> bool:
-    """Whether an int known while transpiling is no index of an axis; decided by this call's size where need be."""
-    if isinstance(number, int) and number < 0:
-        return bool(it.assumptions.is_negative(size + number))
-    return not it.assumptions.is_negative(number - size)
