@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import ops
 from ..errors import error
-from ..ir.build import Names, building, check, int_const, size_value
+from ..ir.build import Names, building, check, current, int_const, size_value
 from ..ir.dims import bounds, symbol
 from ..ir.index import Span
 from ..ir.nodes import Block, Func, Value, Var
@@ -42,7 +42,7 @@ def with_common_sizes(func: Func, batched: Sequence[bool], inputs: Sequence[Valu
         check(ops.greater(size_value(size), int_const(0)), "ValueError",
               "the lanes of a batch decide the size of a result, and there are none")
     first = inline(func, [lane_of(x, int_const(0)) if own else x for x, own in zip(inputs, batched, strict=True)])
-    found = [size_value(first[k].shape[axis]) for k, axis in places]
+    found = [_value_of(first[k].shape[axis]) for k, axis in places]
     params: list[Var] = []
     with building(Names(used_names(func))) as b:
         results = list(func.results)
@@ -52,6 +52,13 @@ def with_common_sizes(func: Func, batched: Sequence[bool], inputs: Sequence[Valu
     body = Block((*func.body.stmts, *b.stmts), tuple(results))
     return (replace(func, params=(*func.params, *params), body=body), [*batched, *[False] * len(params)],
             [*inputs, *found])
+
+
+def _value_of(size: Any) -> Value:
+    """The value that the size is named after, if it is; else one computed from it."""
+    made = {t.name: t for stmt in current().stmts for t in stmt.targets if t.type == Type("int64")}
+    named = made.get(str(size))
+    return size_value(size) if named is None else named
 
 
 def _of_size(x: Value, axis: int, size: Var) -> Value:

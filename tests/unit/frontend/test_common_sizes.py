@@ -82,3 +82,8 @@ def test_cotangents_of_results_whose_sizes_values_decide():
     np.testing.assert_allclose(picked(V, ct[0])[V > 0], 2.0 * ct[0], rtol=1e-14)
     with pytest.raises(ValueError, match="shapes do not fit"):
         inside(V, np.ones((2, count + 1)))
+
+
+def test_stablehlo_needs_sizes_that_are_numbers():
+    with pytest.raises(gs.TranspileError, match="StableHLO needs every size as a number"):
+        gs.stablehlo(gs.vmap(window))(A, PLACES)
