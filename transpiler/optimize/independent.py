@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import replace
 
 from .. import ops
-from ..ir.build import Names, building, int_const
+from ..ir.build import Names, building, int_const, plus
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, operands, used_names, with_blocks
@@ -115,14 +115,18 @@ def _parallel(loop: For, ints: Ints) -> list[Stmt]:
         return [*before, replace(up, parallel=True)]
     with building() as b:
         b.loc = loop.loc
-        ahead = loop.hi - loop.lo if step > 0 else loop.lo - loop.hi
-        trips = ops.floor_divide(ahead + int_const(abs(step) - 1), int_const(abs(step)))
+        first, last = (loop.lo, loop.hi) if step > 0 else (loop.hi, loop.lo)
+        rest = abs(step) - 1
+        ahead = plus(last, rest - first.value) if isinstance(first, Const) else plus(last - first, rest)
+        trips = ops.floor_divide(ahead, int_const(abs(step)))
         number = b.var(loop.index.type, "trip")
-    with building() as first:
-        first.loc = loop.loc
-        _ = loop.lo + number * int_const(step)
-    *steps, last = first.stmts
-    assert isinstance(last, Let)
-    body = Block((*steps, replace(last, targets=(loop.index,)), *loop.body.stmts), loop.body.results)
+    with building() as inside:
+        inside.loc = loop.loc
+        distance = number * int_const(step)
+        if not (isinstance(loop.lo, Const) and loop.lo.value == 0):
+            _ = loop.lo + distance
+    *steps, let = inside.stmts
+    assert isinstance(let, Let)
+    body = Block((*steps, replace(let, targets=(loop.index,)), *loop.body.stmts), loop.body.results)
     return [*b.stmts, replace(loop, index=number, lo=int_const(0), hi=trips, step=int_const(1), body=body,
                               parallel=True)]

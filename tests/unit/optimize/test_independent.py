@@ -140,6 +140,7 @@ func f(a: f64[n], b: f64[n], h: i64) -> (f64[n]):
     ("0 .. h step 1", "c", "k", "store", "k", True),
     ("first .. -1 step -1", "c", "k", "store", "k", True),
     ("0 .. h step 3", "b", "h", "add_at", "k", True),
+    ("first .. 0 step -2", "c", "k", "store", "k", True),
     ("0 .. h step 1", "b", "k", "store", "h", False),
     ("0 .. h step 1", "b", "k", "add_at", "h", False),
     ("0 .. h step 1", "c", "h", "store", "k", True),
@@ -150,6 +151,9 @@ def test_places(bounds, read, place, write, target, expected):
     func = parse_func(FUNC.format(bounds=bounds, read=read, place=place, write=write, target=target))
     marked = mark_independent(func)
     verify(marked)
+    a, b = RNG.normal(size=(2, 9))
+    for h in (0, 1, 2, 7, 8):
+        np.testing.assert_array_equal(*(evaluate(one, a, b, h)[0] for one in (func, marked)))
     assert expected == any(getattr(s, "parallel", False) for s in marked.body.stmts)
 
 
