@@ -128,10 +128,10 @@ class Chains:
             for k in wrong:
                 del found[k]
         self.arms[stmt] = {}
-        for k, ends in found.items():
-            start = ends[0].versions[0]
-            links = [link for link in ends if len(link.versions) > 1]
-            self.arms[stmt][k] = (start, *(link if link in links else None for link in ends))  # type: ignore[assignment]
+        for k, both in found.items():
+            start = both[0].versions[0]
+            links = [link for link in both if len(link.versions) > 1]
+            self.arms[stmt][k] = (start, *(link if link in links else None for link in both))  # type: ignore[assignment]
             for link in links:
                 self._keep(link, stmt.targets[k])
                 self._beginning.setdefault((link.scope, start), []).append(link)
