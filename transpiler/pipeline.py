@@ -2,7 +2,7 @@
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ jam ─ promote
-      ─ hand_on ─ stagger ─ abreast ─ reuse ─ settle ─► emission
+      ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -158,8 +158,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),
     Stage("stagger", stagger_all, "rows of cells that wait for each other run a few at a time"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
-    Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
     Stage("settle", settle, "new arrays computed in the memory of arguments and of arrays that are over"),
+    Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
 )
 
 

@@ -22,6 +22,7 @@ from ..ir.build import Names, building, current
 from ..ir.dims import bounds
 from ..ir.nodes import Block, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, bound_inside, operands, sizes_used, used_names, with_blocks
+from ..ops.base import Lowering
 
 
 def reuse_memory(func: Func) -> Func:
@@ -110,7 +111,8 @@ def _heirs(version: Var, stmt: Stmt) -> list[Var | None]:
         case Let():
             if stmt.op.access in ("store", "add_at") and stmt.args[0] is version:
                 return [stmt.target]
-            return [] if stmt.op.access == "load" or not any(t.type.shape for t in stmt.targets) else [None]
+            makes_new = stmt.op.access == "load" or stmt.op.lowering is Lowering.KERNEL
+            return [] if makes_new or not any(t.type.shape for t in stmt.targets) else [None]
         case For():
             return [stmt.targets[k] for k, init in enumerate(stmt.inits) if init is version]
         case _:

@@ -58,6 +58,15 @@ def test_scratch_of_a_trip():
     assert [0] == reused()
 
 
+def test_scratch_that_a_kernel_reads():
+    """What it gives is memory of its own."""
+    assert [0] == reused(rest="    y: f64[n] = sort(d) {axis=0}\n    yield y")
+
+
+def test_scratch_of_which_a_view_is_left():
+    assert [1] == reused(rest="    y: f64[n] = transpose(d) {axes=(0,)}\n    yield y")
+
+
 @pytest.mark.parametrize("parts", [
     {"mark": " parallel"},                                                          # trips run at the same time
     {"rest": "    yield d"},                                                        # the next trip has it
