@@ -54,6 +54,16 @@ def _threads() -> int:
     return int(wanted) if wanted.isdecimal() else os.cpu_count() or 1
 
 
+def cores_are_free() -> bool:
+    """Whether hardly any other thread of the machine is running now; True where the system does not tell."""
+    try:
+        with open("/proc/loadavg", encoding="ascii") as file:
+            running = int(file.read().split()[3].split("/")[0])
+    except OSError:
+        return True
+    return running - 1 <= (os.cpu_count() or 1) // 8
+
+
 def adaptive(serial: Callable[..., Any], make_parallel: Callable[[], Callable[..., Any] | None]) -> Callable[..., Any]:
     """`serial`, watched: after `PATIENCE` long calls `make_parallel()` is asked for the parallel version (None: there
     is nothing to gain), which serves the sizes of arguments at which it is faster."""
@@ -78,7 +88,7 @@ class _Choice:
         if self.trials or now < self.again:
             return False
         self.long_calls += 1
-        if self.long_calls < PATIENCE:
+        if self.long_calls < PATIENCE or not cores_are_free():
             return False
         self.trials, self.fastest, self.lost, self.turn = TRIALS, float("inf"), 0.0, True
         return True

@@ -16,6 +16,7 @@ class Machine:
     def __init__(self, monkeypatch, serial, parallel_, works=lambda x: x.size):
         self.now, self.seconds, self.works, self.made = 0.0, {"serial": serial, "parallel": parallel_}, works, 0
         monkeypatch.setattr(parallel, "is_available", lambda: True)
+        monkeypatch.setattr(parallel, "cores_are_free", lambda: True)
         monkeypatch.setattr(parallel, "perf_counter", lambda: self.now)
         self.call = parallel.adaptive(self.version("serial"), self.make)
 
@@ -93,6 +94,14 @@ def test_a_busy_machine_while_it_is_tried(monkeypatch):
     machine.now += 1e3
     machine.calls(10, LARGE)
     assert "parallel" == machine.call(LARGE)
+
+
+def test_nothing_is_tried_while_cores_have_other_work(monkeypatch):
+    machine = Machine(monkeypatch, 1e-7, 0.6e-7)
+    monkeypatch.setattr(parallel, "cores_are_free", lambda: False)
+    assert {"serial"} == set(machine.calls(20, LARGE))
+    monkeypatch.setattr(parallel, "cores_are_free", lambda: True)
+    assert "parallel" == machine.calls(10, LARGE)[-1]
 
 
 def test_one_thread(monkeypatch):

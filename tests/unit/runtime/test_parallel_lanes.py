@@ -56,7 +56,8 @@ def test_exceptions_leave_the_loop(versions, change, kind):
 
 def test_long_calls_raise_the_users_exception(monkeypatch):
     """The run time takes the parallel version for long calls; what it raises names the first lane."""
-    for name, value in {"LONG": -1.0, "LARGE": 0, "GAIN": 1e9, "is_available": lambda: True}.items():
+    for name, value in {"LONG": -1.0, "LARGE": 0, "GAIN": 1e9, "is_available": lambda: True,
+                        "cores_are_free": lambda: True}.items():
         monkeypatch.setattr(f"gradsmith.parallel.{name}", value)
     called = []
     monkeypatch.setattr("gradsmith.specialise._or_serial", lambda parallel, serial: lambda *args: called.append(

@@ -95,6 +95,7 @@ def test_errors_in_one_thread_leave_the_others_alone():
 
 def test_calls_while_a_parallel_version_is_made(monkeypatch):
     monkeypatch.setattr(parallel, "is_available", lambda: True)
+    monkeypatch.setattr(parallel, "cores_are_free", lambda: True)
     monkeypatch.setattr(parallel, "LONG", -1.0)
     monkeypatch.setattr(parallel, "LARGE", 3)
     asked = []
@@ -121,6 +122,7 @@ def test_calls_while_a_parallel_version_is_made(monkeypatch):
 @pytest.mark.parametrize("result", [None, lambda x: "parallel"])
 def test_what_is_parallel(monkeypatch, result):
     monkeypatch.setattr(parallel, "is_available", lambda: True)
+    monkeypatch.setattr(parallel, "cores_are_free", lambda: True)
     monkeypatch.setattr(parallel, "LONG", -1.0)
     monkeypatch.setattr(parallel, "LONG_SMALL", 1e9)
     monkeypatch.setattr(parallel, "LARGE", 4)
