@@ -16,6 +16,8 @@ def pairwise_sum(depth, x):
     if not depth < 1000:
         raise RecursionError("maximum recursion depth exceeded in pairwise_sum")
     if n_x == 1:
+        if not 0 < n_x:
+            raise IndexError("index out of bounds for axis 0 with size n_x [pairwise_sum.py:7: return np.sin(x[0])]")  # pairwise_sum.py:7
         result = sin(x[0])                      # pairwise_sum.py:7
     else:
         s = depth + 1                           # pairwise_sum.py:9
@@ -39,6 +41,8 @@ def pairwise_sum_vjp(depth, x, ct, d_x):
         raise RecursionError("maximum recursion depth exceeded in pairwise_sum")
     e = n_x == 1                                # pairwise_sum.py:6
     if e:
+        if not 0 < n_x:
+            raise IndexError("index out of bounds for axis 0 with size n_x [pairwise_sum.py:7: return np.sin(x[0])]")  # pairwise_sum.py:7
         result_1 = 0.0
     else:
         x_2_i_2 = np.empty(max(n_x - min(n_x // 2, n_x), 0))
