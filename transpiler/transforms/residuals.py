@@ -25,9 +25,10 @@ import numpy as np
 
 from .. import ops
 from ..ir.dims import DimCall, Symbol, symbols_of
-from ..ir.nodes import Check, Const, For, If, Let, Stmt, Value, Var
+from ..ir.nodes import Block, Check, Const, For, If, Let, Stmt, Value, Var
 from ..ir.walk import all_statements, blocks, bound_inside, operands, reads, sizes_used
 from ..ops.base import Lowering
+from ..optimize.dead_code import live
 from .chains import Chains
 from .flow import INFINITE, Network
 from .overlap import Access, Clash, Places
@@ -122,7 +123,21 @@ class _Choice:
         for scope, again in result.again.items():
             result.again[scope] = in_order(again, self.scopes.of)
         result.undone = {let: old for let, old in self.overwritten.items() if ("undo", let) in wanted}
+        if not result.undone:
+            self._drop_unread(result)
         return result
+
+    def _drop_unread(self, result: Residuals) -> None:
+        """Drop arrays that are saved of segments only for loops that run again there, where what these run for does not
+        need them."""
+        read: set[Any] = set(self.needed)
+        for again in result.again.values():
+            for stmt in again:
+                read |= _read_for(stmt, result.own) if isinstance(stmt, For) else {
+                    *operands(stmt), *(v for b in blocks(stmt) for v in reads(b))}
+        for scope, found in result.saved.items():
+            result.saved[scope] = [v for v in found if v in read or not v.type.shape or not (
+                v in result.own and result.own[v].segment)]
 
     def _is_there(self, value: Value) -> bool:
         if isinstance(value, Const):
@@ -394,6 +409,24 @@ class _Choice:
         return per * max(self._elements(v) for v in (*let.targets, *(a for a in let.args if isinstance(a, Var) and
                                                      let.op.lowering in (Lowering.REDUCTION, Lowering.KERNEL,
                                                                          Lowering.EXPAND))))
+
+
+def _read_for(loop: For, own: dict[Var, For]) -> set[Any]:
+    """What the loop reads of the outside to make the values that it is run again for."""
+    stmts = loop.body.stmts
+    inside = {v for s in (loop, *all_statements(loop.body)) for v in (*s.targets, *bound_inside(s))}
+    wanted: tuple[Value, ...] = tuple(v for v, owner in own.items() if owner is loop)
+    if any(owner in all_statements(loop.body) for owner in own.values()):
+        wanted = (*wanted, *loop.body.results)
+    carried: set[Var] = {v for v in wanted if v in loop.carries}
+    while True:
+        results = (r for c, r in zip(loop.carries, loop.body.results) if c in carried)
+        read = reads(live(Block(stmts, (*wanted, *results))))
+        more = carried | {c for c in loop.carries if c in read}
+        if more == carried:
+            begins = [init for c, init in zip(loop.carries, loop.inits) if c in carried]
+            return (read - inside) | {loop.lo, loop.hi, loop.step, *begins}
+        carried = more
 
 
 def _reused(loop: Any) -> int:

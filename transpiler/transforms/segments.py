@@ -17,7 +17,7 @@ Source: A. Griewank and A. Walther, "Evaluating Derivatives", 2nd ed., SIAM 2008
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,39 +25,58 @@ import numpy as np
 from .. import ops
 from ..ir.build import Names, building, check, const, current, int_const, size_value
 from ..ir.dims import product
-from ..ir.nodes import Block, Const, For, Func, Value
+from ..ir.ints import Ints
+from ..ir.nodes import Block, Const, For, Func, Value, Var
 from ..ir.types import F64, I64
-from ..ir.walk import blocks, used_names, with_blocks
+from ..ir.walk import all_statements, blocks, used_names, with_blocks
 from .forward_sweep import trip_count
 from .overlap import Places
 from .residuals import Residuals
+from .written_first import Box, borders, without
 
 
-def bytes_per_iteration(loop: For, residuals: Residuals, places: Places) -> Any:
-    """What would be saved of an iteration if everything were, as a dimension; sizes that change are left out."""
+@dataclass(frozen=True)
+class Needs:
+    """Bytes, as dimensions: of the state between segments, and of what is saved of an iteration in one."""
+
+    state: Any
+    iteration: Any
+
+
+def measured(func: Func, residuals: Residuals, places: Places) -> list[Needs]:
+    """What each segment of the func needs, in the order of the program; sizes that change are left out."""
+    return [Needs(_saved(outer, residuals, places, but=stmt), _saved(stmt, residuals, places))
+            for outer in all_statements(func.body) if isinstance(outer, For)
+            for stmt in outer.body.stmts if isinstance(stmt, For) and stmt.segment]
+
+
+def _saved(loop: For, residuals: Residuals, places: Places, but: For | None = None) -> Any:
+    """What is saved of one iteration of the loop; not for each iteration of other loops that run again.  but: an inner
+    loop that is left out."""
     total: Any = 0
     for scope, found in residuals.saved.items():
         loops = scope.loops()
-        if loop not in loops:
+        if loop not in loops or but in loops:
             continue
         trips = [places.most_trips(inner) for inner in loops[loops.index(loop) + 1:]]
         for var in found:
             size = product(var.type.shape)
-            if var not in residuals.own and None not in trips and places.is_shared(size):
+            if residuals.own.get(var, loop) is loop and None not in trips and places.is_shared(size):
                 total = total + size * product(trips) * np.dtype(var.type.dtype).itemsize
     return total
 
 
-def in_segments(func: Func, needs: Mapping[For, Any]) -> Func:
-    """The func with each loop of `needs` in segments.  needs: the bytes that an iteration needs, as a dimension."""
+def in_segments(func: Func, needs: Mapping[tuple[Var, ...], Needs]) -> Func:
+    """The func with loops in segments.  needs: of which, by their targets."""
+    ints = Ints(func.body)
 
     def visit(block: Block) -> Block:
         with building() as b:
             for stmt in block.stmts:
                 inner = blocks(stmt)
                 changed = with_blocks(stmt, [visit(block) for block in inner]) if inner else stmt
-                if isinstance(stmt, For) and stmt in needs and isinstance(changed, For):
-                    _emit(changed, needs[stmt])
+                if isinstance(stmt, For) and stmt.targets in needs and isinstance(changed, For):
+                    _emit(changed, needs[stmt.targets], borders(stmt, ints))
                 else:
                     b.stmts.append(changed)
         return Block(tuple(b.stmts), block.results)
@@ -66,10 +85,11 @@ def in_segments(func: Func, needs: Mapping[For, Any]) -> Func:
         return replace(func, body=visit(func.body))
 
 
-def _emit(loop: For, need: Any) -> None:
+def _emit(loop: For, needs: Needs, borders: Mapping[int, Box]) -> None:
+    """borders: of the carries that a trip writes to first, what it writes over."""
     outer = current()
     trips = trip_count(loop.lo, loop.hi, loop.step)
-    length = ops.minimum(_length(loop, trips, need), ops.maximum(trips, int_const(1)))
+    length = ops.minimum(_length(loop, trips, needs), ops.maximum(trips, int_const(1)))
     parts = ops.floor_divide(trips + length - 1, length)
     part = outer.var(I64, "part")
     carries, ends = (tuple(outer.var(c.type, c.name) for c in loop.carries) for _ in range(2))
@@ -77,20 +97,20 @@ def _emit(loop: For, need: Any) -> None:
         begin = loop.lo + part * length * loop.step
         end = begin + length * loop.step
         nearer = ops.maximum if isinstance(loop.step, Const) and loop.step.value < 0 else ops.minimum
-        b.stmts.append(replace(loop, targets=ends, lo=begin, hi=nearer(end, loop.hi), inits=carries, checkpoint=None,
-                               segment=True))
+        stop = nearer(end, loop.hi)
+        inits = tuple(without(carry, borders[k]) if k in borders else carry for k, carry in enumerate(carries))
+        b.stmts.append(replace(loop, targets=ends, lo=begin, hi=stop, inits=inits, checkpoint=None, segment=True))
     outer.stmts.append(For(loop.targets, part, int_const(0), parts, int_const(1), carries, loop.inits,
                            Block(tuple(b.stmts), ends), False, loop.loc))
 
 
-def _length(loop: For, trips: Value, need: Any) -> Value:
+def _length(loop: For, trips: Value, needs: Needs) -> Value:
     """The iterations of a segment, at least 1."""
     wish = loop.checkpoint
     assert wish is not None
     if wish.every is not None:
         return int_const(wish.every)
-    state: Any = sum(product(c.type.shape) * np.dtype(c.type.dtype).itemsize for c in loop.carries)
-    c, p = size_value(state), size_value(need)
+    c, p = size_value(needs.state), size_value(needs.iteration)
     ratio = ops.convert(c, dtype="float64") / ops.maximum(ops.convert(p, dtype="float64"), const(1.0, F64))
     least = ops.ceil(ops.sqrt(ops.convert(trips, dtype="float64") * ratio))
     length = ops.maximum(ops.convert(least, dtype="int64"), int_const(1))

@@ -43,7 +43,7 @@ from .residuals import Residuals, choose_residuals
 from .reverse_sweep import ReverseSweep, known_zeros
 from .rules import with_rules, without_given
 from .scopes import Scopes
-from .segments import bytes_per_iteration, in_segments
+from .segments import Needs, in_segments, measured
 
 
 def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
@@ -72,11 +72,8 @@ def vjp(func: Func, wrt: Sequence[bool], *, name: str | None = None,
     wishes = [s for s in all_statements(seen.func.body) if isinstance(s, For) and s.checkpoint is not None
               and s.checkpoint.slots is None]
     if wishes:
-        places = Places(seen.scopes)
-        func = in_segments(seen.func, {s: bytes_per_iteration(s, seen.residuals, places) for s in wishes})
-        active = active_variables(func, wrt)
-        seen = _analysed(func, wanted, active, is_whole)
-    func, scopes, chains, residuals = seen.func, seen.scopes, seen.chains, seen.residuals
+        seen = _in_segments(func, wishes, wanted, is_whole)
+    func, scopes, chains, residuals, active = seen.func, seen.scopes, seen.chains, seen.residuals, seen.active
     with building(Names(used_names(func))) as b:
         forward = ForwardSweep(scopes, residuals, counting_pairs(func, counts))
         for stmt in func.body.stmts:
@@ -146,11 +143,23 @@ def _of_size(ct: Value, result: Value) -> Value:
     return ops.load(ct, index=tuple(Span(0, d) for d in result.shape))
 
 
+def _in_segments(func: Func, wishes: Sequence[For], wanted: Wanted, is_whole: bool) -> Analysed:
+    """The func with loops in segments.  How long these are, what is saved of a first try tells."""
+    def analysed(divided: Func) -> Analysed:
+        return _analysed(divided, wanted, active_variables(divided, wanted.wrt), is_whole)
+
+    needs = {s.targets: Needs(1, 1) for s in wishes}
+    tried = analysed(in_segments(func, needs))
+    found = measured(tried.func, tried.residuals, Places(tried.scopes))
+    return analysed(in_segments(func, dict(zip(needs, found, strict=True))))
+
+
 @dataclass(frozen=True)
 class Analysed:
     """A func, with loads of what is overwritten, and what its reverse sweep needs."""
 
     func: Func
+    active: set[Var]
     scopes: Scopes
     chains: Chains
     residuals: Residuals
@@ -164,7 +173,7 @@ def _analysed(func: Func, wanted: Wanted, active: set[Var], is_whole: bool) -> A
     scopes = Scopes(func)
     chains = Chains(func, scopes)
     needed = _needed(func, wanted, active, scopes, is_whole) if nested else set()
-    return Analysed(func, scopes, chains,
+    return Analysed(func, active, scopes, chains,
                     choose_residuals(scopes, chains, overwritten, needed) if needed else Residuals())
 
 

@@ -161,6 +161,49 @@ def test_a_budget_that_is_too_small_is_an_error_when_the_loop_runs():
     assert np.isfinite(gs.grad(too_much)(np.array([0.1, 0.2]), 9)).all()
 
 
+def exchanged(u, n, steps):
+    """Of the second array, a step reads what it has just written, and the borders."""
+    u = u.copy()
+    v = np.cos(u)
+    for _ in steps(n):
+        for i in range(1, len(u) - 1):
+            v[i] = u[i] - 0.2 * u[i] * (u[i + 1] - u[i - 1])
+        u, v = v, u
+    return np.sum(u * u) + v[0] * v[-1]
+
+
+def whole(u, n):
+    return exchanged(u, n, range)
+
+
+def in_a_budget(u, n):
+    return exchanged(u, n, lambda n: gs.checkpoint(range(n), memory=17_000))
+
+
+def on_a_grid(u, n, steps):
+    v = np.zeros_like(u)
+    for _ in steps(n):
+        for i in range(1, len(u) - 1):
+            for j in range(1, len(u) - 1):
+                v[i, j] = u[i, j] - 0.2 * u[i, j] * (u[i + 1, j] - u[i, j - 1])
+        u, v = v, u
+    return np.sum(u * u)
+
+
+@pytest.mark.parametrize("n", [1, 100])
+def test_only_the_borders_of_what_a_step_writes_over_are_kept(n):
+    """Twice the root of 100 times the array, which has 100 numbers, is 16000 bytes."""
+    u = np.linspace(0.1, 0.9, 100)
+    np.testing.assert_allclose(gs.grad(in_a_budget)(u, n), gs.grad(whole)(u, n), rtol=1e-12)
+
+
+def test_borders_on_two_axes():
+    u = np.linspace(0.1, 0.9, 25).reshape(5, 5)
+    want = gs.grad(lambda u: on_a_grid(u, 7, range))(u)
+    found = gs.grad(lambda u: on_a_grid(u, 7, lambda n: gs.checkpoint(range(n), every=3)))(u)
+    np.testing.assert_allclose(found, want, rtol=1e-12)
+
+
 def left_early(u, n):
     for _ in gs.checkpoint(range(n)):
         u = np.sin(u) * u
