@@ -26,7 +26,8 @@ rest (a triangle of a few trips) trip by trip, before or after it, together with
                                                       a[i, l] /= a[l, l]
 
 A nest that is in no other loop passes over its arrays once, and waits for memory rather than for what is loaded and
-stored besides: it is left alone, but for sums in order.
+stored besides: it is left alone, but for sums in order.  So is one that reads columns, or computes for longer than it
+loads.
 
 Unroll and jam: S. Carr and K. Kennedy, "Improving the ratio of memory operations to floating-point operations in loops"
 (1994).  Which trips may change places, `dependence` proves.
@@ -52,6 +53,7 @@ from .nest_parts import Nest, Part, parts_of
 
 TRIPS = 4           # at once
 FEWEST = 8          # trips of a loop, where they are known, for which that pays
+DEAR = 8.0          # an operation of a number that takes longer than its loads and stores do
 LONGEST = 24        # statements of an inner loop: what more of them compute does not fit in registers
 
 Place = tuple[int, tuple[Any, ...]]         # the number of an array, and a position
@@ -76,7 +78,7 @@ def _jammed(loop: For, ints: Ints, is_nested: bool) -> list[Stmt] | None:
     if nest is None:
         return None
     shape = _shape_of(nest, ints)
-    if shape is None or not (is_nested or _adds_in_order(shape.inner)):
+    if shape is None or not (_adds_in_order(shape.inner) or (is_nested and _waits_for_memory(shape.inner, ints))):
         return None
     judge = _Judge(shape, ints)
     if not judge.is_legal() or not judge.shares():
@@ -91,6 +93,18 @@ def _adds_in_order(inner: For) -> bool:
     bound = {inner.index, *(t for s in inner.body.stmts for t in s.targets)}
     return any(isinstance(s, Let) and s.op.access == "store" and bound.isdisjoint(_position(s))
                for s in inner.body.stmts)
+
+
+def _waits_for_memory(inner: For, ints: Ints) -> bool:
+    """Whether loads and stores are most of what a trip takes, and go along rows: others are not made fewer."""
+    for stmt in inner.body.stmts:
+        if isinstance(stmt, Let) and stmt.op.access is not None:
+            *outer, _ = map(ints.dim, _position(stmt))
+            if any(inner.index.name in symbols_of(place) for place in outer):
+                return False
+        elif isinstance(stmt, Let) and stmt.op.cost > DEAR:
+            return False
+    return True
 
 
 def _are_few(loop: For, ints: Ints) -> bool:
@@ -263,6 +277,9 @@ class _Judge:
                   and s.args[0] not in self.shape.nest.versions
                   and is_one([self.ints.dim(p) for p in s.args[1:]])]
         sums = any(a.writes and not any(inner.index.name in symbols_of(p) for p in a.place) for a in accesses)
+        rows = {place for place in written if any(inner.index.name in symbols_of(p) for p in place[1])} - self.shared
+        if len(rows) > 1:           # so many rows to write to, which may overlap, are not vectorised
+            return False
         return not written.isdisjoint(self.shared) or (sums and bool(self.shared or others))
 
 
