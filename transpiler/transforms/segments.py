@@ -111,9 +111,12 @@ def _length(loop: For, trips: Value, needs: Needs) -> Value:
     if wish.every is not None:
         return int_const(wish.every)
     c, p = size_value(needs.state), size_value(needs.iteration)
-    ratio = ops.convert(c, dtype="float64") / ops.maximum(ops.convert(p, dtype="float64"), const(1.0, F64))
-    least = ops.ceil(ops.sqrt(ops.convert(trips, dtype="float64") * ratio))
-    length = ops.maximum(ops.convert(least, dtype="int64"), int_const(1))
+    if isinstance(needs.iteration, int) and needs.iteration == 0:       # one segment: there is nothing to save in it
+        length = ops.maximum(trips, int_const(1))
+    else:
+        ratio = ops.convert(c, dtype="float64") / ops.maximum(ops.convert(p, dtype="float64"), const(1.0, F64))
+        least = ops.ceil(ops.sqrt(ops.convert(trips, dtype="float64") * ratio))
+        length = ops.maximum(ops.convert(least, dtype="int64"), int_const(1))
     if wish.memory is not None:
         kept = ops.floor_divide(trips + length - 1, length) * c + ops.minimum(length, trips) * p
         check(kept <= wish.memory, "MemoryError", f"checkpoint: the loop needs more than {wish.memory} bytes, even "
