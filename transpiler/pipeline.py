@@ -48,6 +48,7 @@ from .optimize.rows import read_rows
 from .optimize.settle import settle
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
+from .optimize.split_loops import split_loops
 from .optimize.stagger import stagger
 from .optimize.unchanged import drop_unchanged
 from .raise_loops.findings import Finding
@@ -113,8 +114,9 @@ def ascend_all(func: Func) -> Func:
 
 
 def jam_all(func: Func) -> Func:
-    jammed = jam(func)
-    return func if jammed is func else hoist_all(tidy(jammed))
+    split = split_loops(func)
+    jammed = jam(split)
+    return func if jammed is split else hoist_all(tidy(jammed))
 
 
 def promote_all(func: Func) -> Func:

@@ -13,8 +13,9 @@
                                                     for k in i .. n: ...
 
 Such an element is then loaded and stored once for all these trips, and sums that each trip adds up in order are added
-up side by side.  (To load fewer elements alone does not pay.)  Each element gets the same terms in the same order, so
-results do not change by a bit; only adds, which are made for adjoints, may change their order.
+up side by side, as are rows of which each element waits for the one before.  (To load fewer elements alone does not
+pay.)  Each element gets the same terms in the same order, so results do not change by a bit; only adds, which are made
+for adjoints, may change their order.
 
 Where the inner loop begins or ends at an index of the outer one, what all trips have in common is made at once, and the
 rest (a triangle of a few trips) trip by trip, before or after it, together with what the outer loop does besides:
@@ -50,11 +51,12 @@ from ..ir.walk import Copier, all_statements, exchanged
 from .dependence import Access, Dependences, any_meet, step_of
 from .nest_emitter import NestEmitter
 from .nest_parts import Nest, Part, parts_of
+from .recurrences import recurs
 
 TRIPS = 4           # at once
 FEWEST = 8          # trips of a loop, where they are known, for which that pays
 DEAR = 8.0          # an operation of a number that takes longer than its loads and stores do
-LONGEST = 24        # statements of an inner loop: what more of them compute does not fit in registers
+LONGEST = 32        # statements of an inner loop: what more of them compute does not fit in registers
 
 Place = tuple[int, tuple[Any, ...]]         # the number of an array, and a position
 
@@ -78,10 +80,13 @@ def _jammed(loop: For, ints: Ints, is_nested: bool) -> list[Stmt] | None:
     if nest is None:
         return None
     shape = _shape_of(nest, ints)
-    if shape is None or not (_adds_in_order(shape.inner) or (is_nested and _waits_for_memory(shape.inner, ints))):
+    if shape is None:
+        return None
+    waits = recurs(shape.inner, nest.versions, ints)
+    if not (waits or _adds_in_order(shape.inner) or (is_nested and _waits_for_memory(shape.inner, ints))):
         return None
     judge = _Judge(shape, ints)
-    if not judge.is_legal() or not judge.shares():
+    if not judge.is_legal() or not (judge.shares() or waits):
         return None
     with building() as b:
         _Emitter(shape, judge).emit()
