@@ -13,9 +13,9 @@
                                                     for k in i .. n: ...
 
 Such an element is then loaded and stored once for all these trips, and sums that each trip adds up in order are added
-up side by side, as are rows of which each element waits for the one before.  (To load fewer elements alone does not
-pay.)  Each element gets the same terms in the same order, so results do not change by a bit; only adds, which are made
-for adjoints, may change their order.
+up side by side, as are rows that are apart and of which each element waits for the one before.  (To load fewer
+elements alone does not pay.)  Each element gets the same terms in the same order, so results do not change by a bit;
+only adds, which are made for adjoints, may change their order.
 
 Where the inner loop begins or ends at an index of the outer one, what all trips have in common is made at once, and the
 rest (a triangle of a few trips) trip by trip, before or after it, together with what the outer loop does besides:
@@ -86,7 +86,7 @@ def _jammed(loop: For, ints: Ints, is_nested: bool) -> list[Stmt] | None:
     if not (waits or _adds_in_order(shape.inner) or (is_nested and _waits_for_memory(shape.inner, ints))):
         return None
     judge = _Judge(shape, ints)
-    if not judge.is_legal() or not (judge.shares() or waits):
+    if not judge.is_legal() or not (judge.shares() or (waits and judge.are_apart())):
         return None
     with building() as b:
         _Emitter(shape, judge).emit()
@@ -234,6 +234,11 @@ class _Judge:
         """Whether the second touch what the first do, in a later trip of the same group or in the same trip."""
         return any_meet(self.dependences, first, second, [(self.block, self.block, "same"),
                                                           (self.trips, self.trips, relation)])
+
+    def are_apart(self) -> bool:
+        """Whether the trips of a group work on elements of their own: none waits for another then."""
+        common = self._accesses(self.shape.part, self.common)
+        return not self._meet(common, common, "before")
 
     def _may_jam(self, common: Sequence[Access]) -> bool:
         """Whether later trips of the outer loop may go before later trips of the inner one, and what they read before
