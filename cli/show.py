@@ -72,7 +72,8 @@ def text_at(request: Request, stage: str, *, locations: bool = False) -> str:
         return text
     func = traced(request).func
     if stage != "traced":
-        stages = pipeline.PARALLEL_STAGES if request.parallel else pipeline.STAGES
+        is_parallel = request.parallel or stage not in {s.name for s in pipeline.STAGES}
+        stages = pipeline.PARALLEL_STAGES if is_parallel else pipeline.STAGES
         func = pipeline.run(func, stop=stage, stages=stages)
     return show(func, locations)
 

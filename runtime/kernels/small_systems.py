@@ -1,8 +1,9 @@
 """Linear systems of a few equations by elimination in place, for the support functions of `lapack`.
 
 LAPACK wants copies by columns, and its calls take many times the arithmetic of 2 or 4 equations, which filters and
-implicit time steps have at every step.  As its `getf2`, this swaps rows so that the pivot is the largest of its column,
-the first one of those.
+implicit time steps have at every step.  As in its `getf2`, the pivot is the largest of its column, the first one of
+those; and columns are completed one after the other by products that are added up without rounding in between, as
+OpenBLAS has it: what is singular for NumPy is so here, to the bit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gradsmith.kernels.strided import POINTER, SIZE, Matrix
 if TYPE_CHECKING:
     from gradsmith.kernels.factorisations import Factoriser
 
-ROWS, COLUMNS = 6, 16       # up to which it is quicker than LAPACK
+ROWS, COLUMNS = 4, 16       # up to which it is quicker than LAPACK
 BIT = ir.IntType(1)
 
 
@@ -51,7 +52,7 @@ def eliminate(f: Factoriser, a: Matrix, b: Matrix | None = None) -> Factors:
     w.store(BIT(0), found.is_singular)
     with cgutils.for_range(w, n) as column:
         k = column.index
-        after = w.add(k, SIZE(1))
+        _complete_column(f, u, k)
         row = _pivot_row(f, u, k)
         with w.if_then(w.icmp_signed("!=", row, k)):
             _swap_rows(f, u, row, k)
@@ -61,11 +62,12 @@ def eliminate(f: Factoriser, a: Matrix, b: Matrix | None = None) -> Factors:
         pivot = f.load(u, k, k)
         is_zero = w.fcmp_ordered("==", pivot, f.constant(0.0))
         w.store(w.or_(w.load(found.is_singular), is_zero), found.is_singular)
-        with w.if_then(w.not_(is_zero)), cgutils.for_range(w, n, after) as below:
-            factor = w.fdiv(f.load(u, below.index, k), pivot)
-            _subtract(f, u, below.index, factor, k, after)
-            if b is not None:
-                _subtract(f, b, below.index, factor, k, SIZE(0))
+        inverse = w.fdiv(f.constant(1.0), pivot)
+        with w.if_then(w.not_(is_zero)), cgutils.for_range(w, n, w.add(k, SIZE(1))) as below:
+            f.store(w.fmul(f.load(u, below.index, k), inverse), u, below.index, k)
+    if b is not None:
+        with cgutils.for_range(w, n, SIZE(1)) as below, cgutils.for_range(w, b.columns) as column:
+            _subtract_product(f, u, b, below.index, column.index, below.index)
     return found
 
 
@@ -103,9 +105,21 @@ def _swap_rows(f: Factoriser, m: Matrix, one: ir.Value, other: ir.Value) -> None
         f.store(x, m, other, column.index)
 
 
-def _subtract(f: Factoriser, m: Matrix, row: ir.Value, factor: ir.Value, other: ir.Value, first: ir.Value) -> None:
-    """Subtract from the row, from the column `first` on, `factor` times the other row."""
+def _complete_column(f: Factoriser, u: Matrix, k: ir.Value) -> None:
+    """Do to the column k what was done to those before it."""
     w = f.builder
-    with cgutils.for_range(w, m.columns, first) as column:
-        share = w.fmul(factor, f.load(m, other, column.index))
-        f.store(w.fsub(f.load(m, row, column.index), share), m, row, column.index)
+    with cgutils.for_range(w, u.rows, SIZE(1)) as below:
+        i = below.index
+        _subtract_product(f, u, u, i, k, w.select(w.icmp_signed("<", i, k), i, k))
+
+
+def _subtract_product(f: Factoriser, u: Matrix, m: Matrix, row: ir.Value, column: ir.Value, count: ir.Value) -> None:
+    """Subtract from an element of `m` the product of the first `count` elements of a row of `u` and of its column."""
+    w = f.builder
+    fma = w.module.declare_intrinsic("llvm.fma", [f.real], ir.FunctionType(f.real, [f.real] * 3))
+    total = cgutils.alloca_once_value(w, f.constant(0.0))
+    w.store(f.constant(0.0), total)
+    with cgutils.for_range(w, count) as term:
+        t = term.index
+        w.store(w.call(fma, [f.load(u, row, t), f.load(m, t, column), w.load(total)]), total)
+    f.store(w.fsub(f.load(m, row, column), w.load(total)), m, row, column)
