@@ -24,6 +24,13 @@ class _Key:
     def __hash__(self) -> int:
         return hash((type(self).__name__, *vars(self).values()))
 
+    def __str__(self) -> str:
+        return self.reach(False)
+
+    def reach(self, simple: bool) -> str:
+        """How Python reaches the part, or the key alone."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
 class DictKey(_Key):
@@ -31,8 +38,8 @@ class DictKey(_Key):
 
     key: Any
 
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
+    def reach(self, simple: bool) -> str:
+        return str(self.key) if simple else "[" + repr(self.key) + "]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +48,8 @@ class SequenceKey(_Key):
 
     idx: int
 
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
+    def reach(self, simple: bool) -> str:
+        return str(self.idx) if simple else "[" + repr(self.idx) + "]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +58,8 @@ class GetAttrKey(_Key):
 
     name: str
 
-    def __str__(self) -> str:
-        return f".{self.name}"
+    def reach(self, simple: bool) -> str:
+        return self.name if simple else "." + self.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,23 +68,13 @@ class FlattenedIndexKey(_Key):
 
     key: int
 
-    def __str__(self) -> str:
-        return f"[<flat index {self.key}>]"
+    def reach(self, simple: bool) -> str:
+        return str(self.key) if simple else "[<flat index " + repr(self.key) + ">]"
 
 
 def keystr(keys: Any, *, simple: bool = False, separator: str = "") -> str:
     """The path as text: `['w'][0].rate`; with `simple`, the keys alone: `w/0/rate` with separator="/"."""
-    texts = []
-    for key in keys:
-        if simple:
-            texts.append(str(key.idx if isinstance(key, SequenceKey) else key.name if isinstance(key, GetAttrKey)
-                             else key.key))
-        else:
-            texts.append("[" + repr(key.key) + "]" if isinstance(key, DictKey) else
-                         "[" + repr(key.idx) + "]" if isinstance(key, SequenceKey) else
-                         "." + key.name if isinstance(key, GetAttrKey) else
-                         "[<flat index " + repr(key.key) + ">]")
-    return separator.join(texts)
+    return separator.join([key.reach(simple) for key in keys])
 
 
 def leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:

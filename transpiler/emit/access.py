@@ -39,6 +39,7 @@ class Role(enum.Enum):
 BUILTINS = frozenset(("abs", "max", "min", "int", "float", "bool", "complex", "round", "len", "pow", "divmod"))
 
 _WRITES = {"store": Role.STORE, "add_at": Role.ADD}
+WRITES = tuple(_WRITES.values())
 
 
 def role(let: Let) -> Role:

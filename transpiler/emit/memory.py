@@ -15,13 +15,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..ir.nodes import Block, For, Func, If, Let, Stmt, Value, Var, While
-from .access import Role
+from .access import WRITES
 
 if TYPE_CHECKING:
     from .plan import Plan
     from .storage import Edge
-
-WRITES = (Role.STORE, Role.ADD)
 
 
 Home = tuple[Var, bool]         # a parameter, and whether the value is all of it as it is, rather than a view

@@ -26,15 +26,13 @@ from typing import assert_never
 
 from ..ir.nodes import Block, Call, Check, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import all_statements, blocks, bound_inside, operands
-from .access import Role
+from .access import WRITES, Role
 from .memory import Memory
 from .noted import may_raise
 from .plan import Plan
 from .templates import NARROW_INTS
 
 Edge = tuple[object, str, int]      # a statement (None: the func), which of its edges, the number of the value on it
-
-WRITES = (Role.STORE, Role.ADD)
 
 
 class Storage:

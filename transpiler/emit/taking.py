@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..ir.nodes import Call, For, Let, Value, While
-from .access import Role
+from .access import WRITES
 from .plan import Plan
-
-WRITES = (Role.STORE, Role.ADD)
 
 
 def taken_params(plans: Sequence[Plan]) -> dict[str, frozenset[int]]:
@@ -43,5 +41,3 @@ def _taken(plan: Plan, taken: Mapping[str, frozenset[int]]) -> frozenset[int]:
             case _:
                 pass
     return frozenset(k for k, param in enumerate(plan.func.params) if param.type.shape and param in written)
-
-

@@ -54,10 +54,15 @@ Relation = Literal["before", "after", "same"]
 Order = tuple[For, For, Relation] | tuple[For, For, Relation, int]
 
 
+def position_of(let: Let) -> tuple[Value, ...]:
+    """The run-time ints in the index of a load, store or add_at."""
+    return let.args[1 if let.op.access == "load" else 2:]
+
+
 def axis_items(let: Let) -> list[tuple[At | Span, Value | None]]:
     """For each axis of the array that a load, store or add_at reads or writes, its item and the run-time int that it
     takes."""
-    scalars = iter(let.args[1 if let.op.access == "load" else 2:])
+    scalars = iter(position_of(let))
     found: list[tuple[At | Span, Value | None]] = []
     for item in let.params["index"]:
         if isinstance(item, At) or (isinstance(item, Span) and item.start is None):

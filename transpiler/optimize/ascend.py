@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.build import building, int_const, plus
+from ..ir.dependence import position_of
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Const, For, Func, Let, Stmt, Value, Var
@@ -90,7 +91,7 @@ def _accesses(loop: For, number: int, lets: Sequence[Let], ints: Ints) -> list[A
                 isinstance(i, At) for i in let.params["index"]):
             return None
         writes = let.op.access != "load"
-        place = tuple(map(ints.dim, let.args[2 if writes else 1:]))
+        place = tuple(map(ints.dim, position_of(let)))
         found.append(Access(number, place, writes, let.op.access == "add_at", (loop,)))
         if writes:
             newest = let.target

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 from .. import ops
 from ..ir.build import Names, building, current, int_const
+from ..ir.dependence import position_of
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var
@@ -150,14 +151,10 @@ def _accesses(loop: For, number: int) -> list[Let] | None:
         loop.body.results[number] is newest) else None
 
 
-def _place(let: Let) -> tuple[Value, ...]:
-    return let.args[1 if let.op.access == "load" else 2:]
-
-
 def _distances(loop: For, let: Let, inside: set[Var], ints: Ints) -> Distances | None:
     """None where the place is neither at a fixed distance from the index nor the same in all trips."""
     found: list[Value | int] = []
-    for value in _place(let):
+    for value in position_of(let):
         apart = ints.dim(value) - ints.dim(loop.index)
         if isinstance(apart, int):
             found.append(apart)
@@ -175,7 +172,7 @@ def _same(a: Distances, b: Distances) -> bool:
 def _differ(let: Let, distances: Distances, loop: For, ints: Ints) -> bool:
     """Whether the statement's place is surely another one in the same trip."""
     index = ints.dim(loop.index)
-    for value, distance in zip(_place(let), distances):
+    for value, distance in zip(position_of(let), distances):
         apart = ints.dim(value) - (index + distance if isinstance(distance, int) else ints.dim(distance))
         if ints.is_negative(apart) or ints.is_negative(-apart):
             return True
@@ -255,10 +252,10 @@ def _body(loop: For, pair: Pair, carry: Var, ints: Ints) -> Block:
             if lead is None and kind != "store":
                 with building() as b:
                     b.loc = let.loc
-                    lead = ops.load(let.args[0], *_place(let), index=let.params["index"])
+                    lead = ops.load(let.args[0], *position_of(let), index=let.params["index"])
                 stmts += b.stmts
         else:
-            where = _place(let)
+            where = position_of(let)
         value = lead if at_lead else trail
         if kind == "load":
             assert value is not None
@@ -269,7 +266,7 @@ def _body(loop: For, pair: Pair, carry: Var, ints: Ints) -> Block:
         if pair.delayed:
             replaced[let.target] = let.args[0]
         else:
-            stmts.append(Let(let.targets, ops.store, (let.args[0], value, *_place(let)), let.params, let.loc))
+            stmts.append(Let(let.targets, ops.store, (let.args[0], value, *position_of(let)), let.params, let.loc))
             newest = let.target
     newest = replacement(newest, replaced)
     assert lead is not None

@@ -31,11 +31,11 @@ from functools import partial
 
 from .. import ops
 from ..ir.build import building, int_const
-from ..ir.dependence import Order
+from ..ir.dependence import Order, position_of
 from ..ir.dims import symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var
-from ..ir.walk import Copier, exchanged, same_value
+from ..ir.walk import exchanged, same_value
 from .dependence import Access, Dependences, any_meet, step_of
 from .expand import with_scalars_in_arrays
 from .nest_emitter import NestEmitter
@@ -160,7 +160,7 @@ class _Judge:
         for let in (*part.lets, *inner.body.stmts):
             if not isinstance(let, Let) or let.op.access is None:
                 continue
-            place = [self.ints.dim(p) for p in let.args[1 if let.op.access == "load" else 2:]]
+            place = [self.ints.dim(p) for p in position_of(let)]
             moving = [k for k, p in enumerate(place) if loop.index.name in symbols_of(p)]
             if moving and moving != [len(place) - 1]:
                 array = let.args[0]
@@ -174,7 +174,7 @@ class _Emitter(NestEmitter):
         outer = self.nest.loop
         for part, way in zip(self.nest.parts, ways):
             if part.loop is None or way is Way.AS_IT_IS:
-                self.loop(outer, part.roots, partial(self._trip, part))
+                self.loop(outer, part.roots, partial(self.trip, part))
             elif way is Way.TURNED:
                 self.loop(part.loop, part.roots, partial(self._turned, part, outer))
             else:
@@ -220,15 +220,6 @@ class _Emitter(NestEmitter):
 
         self.loop(outer, sorted({*part.roots, *finish.roots}), trip)
         self.finish()
-
-    def _trip(self, part: Part, index: Value) -> None:
-        """A trip of the outer loop, as far as it belongs to the part."""
-        values = self.copy(part.lets, {self.nest.loop.index: index})
-        inner = part.loop
-        if inner is not None:
-            copier = Copier(values)
-            like = replace(inner, lo=copier.value(inner.lo), hi=copier.value(inner.hi))
-            self.loop(like, part.roots, lambda k: self.inner(inner, {**values, inner.index: k}))
 
     def _body(self, part: Part, indices: Mapping[Var, Value]) -> None:
         assert part.loop is not None

@@ -27,8 +27,8 @@ rest (a triangle of a few trips) trip by trip, before or after it, together with
                                                       a[i, l] /= a[l, l]
 
 A nest that is in no other loop passes over its arrays once, and waits for memory rather than for what is loaded and
-stored besides: it is left alone, but for sums in order.  So is one that reads columns, or computes for longer than it
-loads.
+stored besides: it is left alone, but for sums in order and rows that wait.  So is one that reads columns, or computes
+for longer than it loads.
 
 Unroll and jam: S. Carr and K. Kennedy, "Improving the ratio of memory operations to floating-point operations in loops"
 (1994).  Which trips may change places, `dependence` proves.
@@ -42,7 +42,7 @@ from typing import Any, Literal
 
 from .. import ops
 from ..ir.build import building, int_const, plus
-from ..ir.dependence import Order
+from ..ir.dependence import Order, position_of
 from ..ir.dims import symbols_of
 from ..ir.index import At
 from ..ir.ints import Ints, factor_of
@@ -96,7 +96,7 @@ def _jammed(loop: For, ints: Ints, is_nested: bool) -> list[Stmt] | None:
 def _adds_in_order(inner: For) -> bool:
     """Whether each trip of the inner loop waits for the one before: it stores to one place."""
     bound = {inner.index, *(t for s in inner.body.stmts for t in s.targets)}
-    return any(isinstance(s, Let) and s.op.access == "store" and bound.isdisjoint(_position(s))
+    return any(isinstance(s, Let) and s.op.access == "store" and bound.isdisjoint(position_of(s))
                for s in inner.body.stmts)
 
 
@@ -104,7 +104,7 @@ def _waits_for_memory(inner: For, ints: Ints) -> bool:
     """Whether loads and stores are most of what a trip takes, and go along rows: others are not made fewer."""
     for stmt in inner.body.stmts:
         if isinstance(stmt, Let) and stmt.op.access is not None:
-            *outer, _ = map(ints.dim, _position(stmt))
+            *outer, _ = map(ints.dim, position_of(stmt))
             if any(inner.index.name in symbols_of(place) for place in outer):
                 return False
         elif isinstance(stmt, Let) and stmt.op.cost > DEAR:
@@ -387,7 +387,7 @@ class _Emitter(NestEmitter):
                 if place is None:
                     self.copy_let(let, copier)
                     continue
-                kind, where = let.op.access, tuple(map(copier.value, _position(let)))
+                kind, where = let.op.access, tuple(map(copier.value, position_of(let)))
                 if kind != "store" and place not in elements:
                     elements[place] = ops.load(self.arrays[place[0]], *where, index=let.params["index"])
                 if kind == "load":
@@ -404,9 +404,5 @@ class _Emitter(NestEmitter):
         root = self.nest.versions.get(let.args[0]) if let.op.access is not None else None  # type: ignore[arg-type]
         if root is None:
             return None
-        place = root, tuple(map(self.ints.dim, _position(let)))
+        place = root, tuple(map(self.ints.dim, position_of(let)))
         return place if place in self.shared else None
-
-
-def _position(let: Let) -> Sequence[Value]:
-    return let.args[1 if let.op.access == "load" else 2:]

@@ -22,6 +22,7 @@ from typing import Any, assert_never
 
 from .. import ops
 from ..ir.build import Names, building, for_loop, size_value
+from ..ir.dependence import position_of
 from ..ir.dims import symbols_of
 from ..ir.index import At
 from ..ir.ints import Ints
@@ -57,10 +58,6 @@ def _writes_array(stmt: Stmt) -> bool:
 def _is_element(let: Let) -> bool:
     return (let.op.access is not None and all(isinstance(item, At) for item in let.params["index"])
             and not any(a.type.shape for a in let.args[1:]))
-
-
-def _place(let: Let) -> tuple[Value, ...]:
-    return let.args[1 if let.op.access == "load" else 2:]
 
 
 class _Arrays:
@@ -160,7 +157,7 @@ class _Arrays:
             self._written.add(let.target)
         if loops and isinstance(array, Var):
             name = loops[-1].index.name
-            moving = [k for k, p in enumerate(map(self.ints.dim, _place(let))) if name in symbols_of(p)]
+            moving = [k for k, p in enumerate(map(self.ints.dim, position_of(let))) if name in symbols_of(p)]
             if len(moving) == 1:
                 self._votes[array].append((moving[0], often))
 
@@ -239,7 +236,7 @@ class _Rewriting:
         if let.op.is_unset:
             return replace(let, targets=self._vars(let.targets),
                            params={**let.params, "shape": tuple(_in(order, let.params["shape"]))})
-        place = tuple(_in(order, _place(let)))
+        place = tuple(_in(order, position_of(let)))
         first = 1 if let.op.access == "load" else 2
         return replace(let, targets=self._vars(let.targets),
                        args=(self.value(let.args[0], array), *let.args[1:first], *place))

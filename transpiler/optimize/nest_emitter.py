@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ..ir.build import current, for_loop, int_const
 from ..ir.nodes import For, Let, Stmt, Value, Var
 from ..ir.walk import Copier, substituted
 from .dependence import step_of
-from .nest_parts import Nest
+from .nest_parts import Nest, Part
 from .promote import with_array
 
 
@@ -37,6 +38,15 @@ class NestEmitter:
                            hints=names)
         current().loc = before
         self.arrays.update(zip(roots, results))
+
+    def trip(self, part: Part, index: Value) -> None:
+        """A trip of the outer loop, as far as it belongs to the part."""
+        values = self.copy(part.lets, {self.nest.loop.index: index})
+        inner = part.loop
+        if inner is not None:
+            copier = Copier(values)
+            like = replace(inner, lo=copier.value(inner.lo), hi=copier.value(inner.hi))
+            self.loop(like, part.roots, lambda k: self.inner(inner, {**values, inner.index: k}))
 
     def inner(self, inner: For, values: Mapping[Var, Value]) -> None:
         self.copy(inner.body.stmts, values)

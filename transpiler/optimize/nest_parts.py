@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..ir.dependence import position_of
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Const, For, Let, Value, Var
@@ -157,7 +158,7 @@ class _Reader:
         if let.op.access is None or let.args[0] not in self.versions:
             return []
         writes = let.op.access != "load"
-        place = tuple(map(self.ints.dim, let.args[2 if writes else 1:]))
+        place = tuple(map(self.ints.dim, position_of(let)))
         return [Access(self.versions[let.args[0]], place, writes, let.op.access == "add_at", loops)]  # type: ignore[index]
 
     def _reads_in_time(self, group: Sequence[int], part: Part) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..ir.dependence import position_of
 from ..ir.dims import substitute, symbol, symbols_of
 from ..ir.ints import LOWEST, Ints
 from ..ir.nodes import For, Let, Var
@@ -15,7 +16,7 @@ def recurs(loop: For, versions: Mapping[Var, int], ints: Ints) -> bool:
     """Whether each trip reads an element that the one before has written, or added to.  versions: which array each
     variable is a version of."""
     def places(*kinds: str) -> set[tuple[int, tuple[Any, ...]]]:
-        return {(versions[s.args[0]], tuple(map(ints.dim, s.args[1 if s.op.access == "load" else 2:])))  # type: ignore
+        return {(versions[s.args[0]], tuple(map(ints.dim, position_of(s))))  # type: ignore[index]
                 for s in loop.body.stmts if isinstance(s, Let) and s.op.access in kinds and s.args[0] in versions}
 
     def seen_later(place: Any) -> Any:

@@ -18,13 +18,13 @@ Loop distribution: R. Allen and K. Kennedy, "Optimizing Compilers for Modern Arc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from ..ir.build import building
 from ..ir.ints import Ints
 from ..ir.nodes import For, Func, Stmt, Value
-from ..ir.walk import Copier, exchanged
+from ..ir.walk import exchanged
 from .dependence import Dependences, any_meet
 from .nest_emitter import NestEmitter
 from .nest_parts import Nest, Part, parts_of
@@ -76,14 +76,9 @@ class _Emitter(NestEmitter):
     def emit(self, groups: Sequence[tuple[Part, ...]]) -> None:
         for parts in groups:
             roots = sorted({r for part in parts for r in part.roots})
-            self.loop(self.nest.loop, roots, lambda index, parts=parts: self._trip(index, parts))  # type: ignore[misc]
+            self.loop(self.nest.loop, roots, partial(self._trips, parts))
         self.finish()
 
-    def _trip(self, index: Value, parts: tuple[Part, ...]) -> None:
+    def _trips(self, parts: tuple[Part, ...], index: Value) -> None:
         for part in parts:
-            values = self.copy(part.lets, {self.nest.loop.index: index})
-            inner, own = part.loop, Copier(values)
-            if inner is not None:
-                self.loop(replace(inner, lo=own.value(inner.lo), hi=own.value(inner.hi)), part.roots,
-                          lambda k, inner=inner, values=values: self.inner(  # type: ignore[misc]
-                              inner, {**values, inner.index: k}))
+            self.trip(part, index)

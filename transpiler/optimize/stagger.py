@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..ir.build import choose, current, for_loop, located, plus
-from ..ir.dependence import Order
+from ..ir.dependence import Order, position_of
 from ..ir.ints import Ints
 from ..ir.nodes import For, Func, Let, Stmt, Value, Var
 from ..ir.walk import Copier, all_statements, exchanged
@@ -97,7 +97,7 @@ def _waits(nest: Nest, part: Part, inner: For, dependences: Dependences) -> bool
         writes = let.op.access != "load"
         if root is None or let.op.access == "store":
             return False
-        place = tuple(map(dependences.ints.dim, let.args[2 if writes else 1:]))
+        place = tuple(map(dependences.ints.dim, position_of(let)))
         read = Access(root, place, writes, False, (nest.loop, inner))
         return any(a.root == root and dependences.may_meet(a, read, order) for a in written)
 
