@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ jam ─ promote
-      ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ waves ─ jam
+      ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -51,6 +51,7 @@ from .optimize.sink import sink_merges
 from .optimize.split_loops import split_loops
 from .optimize.stagger import stagger
 from .optimize.unchanged import drop_unchanged
+from .optimize.wavefront import run_in_waves
 from .raise_loops.findings import Finding
 from .raise_loops.stage import raise_loops
 from .report import Report
@@ -119,6 +120,11 @@ def jam_all(func: Func) -> Func:
     return func if jammed is split else hoist_all(tidy(jammed))
 
 
+def waves_all(func: Func) -> Func:
+    waves = run_in_waves(func)
+    return func if waves is func else hoist_all(tidy(waves))
+
+
 def promote_all(func: Func) -> Func:
     promoted = promote(func)
     return func if promoted is func else hoist_all(drop_dead_code(drop_unchanged(promoted)))
@@ -155,6 +161,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
+    Stage("waves", waves_all, "rows of dear cells that wait for each other run as vectors of cells that do not"),
     Stage("jam", jam_all, "some trips made at once of loops whose inner loops work on the same elements"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),

@@ -10,6 +10,7 @@ from typing import Any
 from numba.core import callconv
 
 from . import arrays, exceptions, values
+from .abreast import ABREAST, trips_are_apart
 from .calls import type_of
 from .frame import UNLIKELY, Frame
 from .numbers import LLVM, of_index
@@ -232,6 +233,7 @@ class FunctionCompiler(Frame):
 
     def _for(self, stmt: ast.For) -> None:
         low, high, step = self._range(stmt)
+        own = len(self.function.blocks)
         if not isinstance(stmt.target, ast.Name):
             raise NotCovered("a loop over several variables")
         compare = self.builder.icmp_signed
@@ -258,13 +260,15 @@ class FunctionCompiler(Frame):
         self.builder.position_at_end(again)
         following = self.builder.add(index, index.type(step), flags=("nsw",))
         index.add_incoming(following, again)
-        self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
+        latch = self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
+        if stmt.iter.func.id == ABREAST:     # type: ignore[attr-defined]
+            trips_are_apart(self.function, own, latch)
         self.builder.position_at_end(after)
 
     def _range(self, stmt: ast.For) -> tuple[Number, Number, int]:
         call = stmt.iter
         if stmt.orelse or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.keywords or (
-                call.func.id != "range") or call.func.id in self.names:
+                call.func.id not in ("range", ABREAST)) or self.names.get(call.func.id, range) is not range:
             raise NotCovered("a loop over other things than a range")
         bounds = [number(self.value(arg)) for arg in call.args]
         if any(bound.type != INT for bound in bounds):

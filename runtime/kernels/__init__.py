@@ -55,6 +55,8 @@ from gradsmith.kernels.special import (
 )
 from gradsmith.kernels.trig import cos, sin, tan
 
+abreast = range     # of a loop of which no trip reads or writes what another one writes
+
 # Found here too, but imported only when asked for: BLAS and LAPACK load SciPy.
 _ON_DEMAND = {
     "blas": ("gemm", "gemm_add", "gemv", "gemv_add", "ger_add", "dot", "nrm2"),

@@ -21,7 +21,7 @@ from .plan import Plan
 from .storage import Storage
 
 RESERVED = frozenset(keyword.kwlist) | frozenset(keyword.softkwlist) | frozenset(dir(builtins)) | frozenset(
-    ("np", "numpy", "numba", "njit", "prange", "math", "gradsmith", "GuardFailed", "Miss", "empty", "zeros"))
+    ("np", "numpy", "numba", "njit", "prange", "abreast", "math", "gradsmith", "GuardFailed", "Miss", "empty", "zeros"))
 INDICES = "ijklmn"
 LETTERS = "abcdefghpqrsuvwyz"
 _NUMBERED = re.compile(r"_\d+$")

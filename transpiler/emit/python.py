@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir.dims import symbols_of
-from ..ir.nodes import Check, Const, Func, Let, Module
+from ..ir.nodes import Check, Const, For, Func, Let, Module
 from ..ir.walk import blocks, operands
 from ..ops.base import RuleError
 from ..stack import deep_stack
@@ -192,6 +192,8 @@ class _Function:
                       if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         if self.options.fills:
             found |= {filled_name(s.kind) for s in self.plan.statements() if isinstance(s, Check) and has_places(s)}
+        if not self.options.standalone and any(isinstance(s, For) and s.abreast for s in self.plan.statements()):
+            found.add("abreast")
         return found - BUILTINS
 
     def _sizes(self) -> list[str]:

@@ -369,10 +369,14 @@ class Writer:
             self._chunks(loop, lo, hi, summed)
         else:
             bounds = [lo, hi, step] if not _is_int(step, 1) else [lo, hi] if not _is_int(lo, 0) else [hi]
-            self._counted(loop, "prange" if loop in self.storage.prange else "range", bounds)
+            self._counted(loop, "prange" if loop in self.storage.prange else self._serial(loop), bounds)
         if len(self.lines) == start + 1:        # the body wrote nothing
             self.lines.pop()
         self.hand_on(loop, "after", loop.targets, owners, changing)
+
+    def _serial(self, loop: For) -> str:
+        """What a loop on one thread goes over."""
+        return "abreast" if loop.abreast and "abreast" in self.known else "range"
 
     def _counted(self, loop: For, kind: str, bounds: list[ast.expr]) -> None:
         self.writing = (loop,)

@@ -202,7 +202,8 @@ def size_value(dim: Any) -> Value:
 
 def for_loop(lo: Value, hi: Value, inits: Sequence[Value], body: Callable[..., Sequence[Value]], *,
              step: int | Value = 1,
-             parallel: bool = False, index: str = "i", hints: Sequence[str] = ()) -> tuple[Var, ...]:
+             parallel: bool = False, abreast: bool = False, index: str = "i",
+             hints: Sequence[str] = ()) -> tuple[Var, ...]:
     """Emit a loop; `body(index, *carries)` is called once, inside the loop's block, and gives the next carries."""
     outer = current()
     at = outer.var(I64, index)
@@ -213,7 +214,7 @@ def for_loop(lo: Value, hi: Value, inits: Sequence[Value], body: Callable[..., S
     targets = tuple(outer.var(v.type, hint) for v, hint in zip(inits, hints, strict=True))
     by = int_const(step) if isinstance(step, int) else step
     outer.stmts.append(For(targets, at, lo, hi, by, carries, tuple(inits),
-                           Block(tuple(inner.stmts), results), parallel, outer.loc))
+                           Block(tuple(inner.stmts), results), parallel, outer.loc, abreast=abreast))
     return targets
 
 

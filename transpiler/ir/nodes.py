@@ -199,6 +199,7 @@ class For:
     iteration touches.  A carried scalar in a parallel loop is a sum.
     segment: the loop has a part of the iterations of the loop that it stands in, whose next iteration goes on with its
     index; the reverse mode runs it again rather than save anything of it.
+    abreast: no iteration reads or writes what another one writes, as in a parallel loop, but it is for one thread.
     """
 
     targets: tuple[Var, ...]
@@ -213,6 +214,7 @@ class For:
     loc: Location | None = None
     checkpoint: Checkpoint | None = None
     segment: bool = False
+    abreast: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

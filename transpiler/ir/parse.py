@@ -6,7 +6,7 @@
                                | "call" name "(" values ")" ["if" "read"]
                                | "if" value ":" block "else" ":" block
                                | "for" bound "in" value ".." value "step" value [carries] ["parallel"] ["segment"]
-                 ["checkpoint" "(" number ";" number ";" number ")"] ":" block
+                 ["abreast"] ["checkpoint" "(" number ";" number ";" number ")"] ":" block
                                | "while" [carries] ":" "cond" ":" block "do" ":" block )
     targets   := bound ("," bound)* | "(" ")"
     bound     := name ":" type
@@ -233,9 +233,10 @@ class _Parser(Reader):
         step = self.value()
         carries, inits = self.carries()
         self.vars[index.name] = index
-        parallel, segment = self.accept("parallel"), self.accept("segment")
+        parallel, segment, abreast = self.accept("parallel"), self.accept("segment"), self.accept("abreast")
         checkpoint = self.checkpoint() if self.accept("checkpoint") else None
-        return For(targets, index, lo, hi, step, carries, inits, self.indented(), parallel, None, checkpoint, segment)
+        return For(targets, index, lo, hi, step, carries, inits, self.indented(), parallel, None, checkpoint, segment,
+                   abreast)
 
     def checkpoint(self) -> Checkpoint:
         self.expect("(")

@@ -105,7 +105,7 @@ class _Printer:
             case For():
                 lo, hi, step = map(self.bound_value, (stmt.lo, stmt.hi, stmt.step))
                 carry = f" {self.carries(stmt)}" if stmt.carries else ""
-                marks = " parallel" * stmt.parallel + " segment" * stmt.segment
+                marks = " parallel" * stmt.parallel + " segment" * stmt.segment + " abreast" * stmt.abreast
                 if stmt.checkpoint is not None:
                     wish = stmt.checkpoint
                     marks += f" checkpoint({wish.every or 0}; {wish.memory or 0}; {wish.slots or 0})"

@@ -66,7 +66,7 @@ def _visit(block: Block, ints: Ints) -> Block:
 
 
 def _handed_on(loop: For, ints: Ints, makes_trips: bool = False) -> list[Stmt]:
-    if loop.parallel or loop.checkpoint is not None or loop.segment or not (
+    if loop.parallel or loop.abreast or loop.checkpoint is not None or loop.segment or not (
             isinstance(loop.step, Const) and abs(loop.step.value) == 1) or not all(
             isinstance(s, Let) and s.op.is_pure for s in loop.body.stmts):
         return [loop]

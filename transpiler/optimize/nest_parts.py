@@ -185,5 +185,5 @@ class _Reader:
 
 
 def _is_plain(loop: For) -> bool:
-    return (isinstance(loop.step, Const) and abs(loop.step.value) == 1 and not loop.parallel
+    return (isinstance(loop.step, Const) and abs(loop.step.value) == 1 and not loop.parallel and not loop.abreast
             and loop.checkpoint is None and not loop.segment and bool(loop.carries))

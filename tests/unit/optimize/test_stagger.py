@@ -117,7 +117,7 @@ def test_a_soft_minimum_over_a_table():
     x, y, step = rng.normal(size=7), rng.normal(size=5), 1e-6
     gradient = gradsmith.grad(cost, argnums=(0, 1))
     found = gradient(x, y)
-    assert f"{ROWS}):" in gradient.source(x, y)
+    assert "in abreast(" in gradient.source(x, y)
     for which, z in enumerate((x, y)):
         for k in range(len(z)):
             shifted = [[v.copy() for v in (x, y)] for _ in range(2)]

@@ -30,6 +30,25 @@ def f(x):
 """, "f", (X,), (np.empty(0),), (np.arange(5.0),))
 
 
+def test_loops_whose_trips_are_apart():
+    """Vectors of cells a stride apart, with fewer of them at the borders, and a sum beside."""
+    text = """
+def f(r, n, m):
+    total = 0.0
+    for wave in range(1, m + 7):
+        for row in abreast(maximum(wave - m + 1, 0), min(wave, n)):
+            k = row + 1
+            j = wave - row
+            e = exp(-r[k - 1, j]) + exp(-r[k, j - 1]) + exp(-r[k - 1, j - 1])
+            total = accumulate(total, e)
+            r[k, j] += log(e)
+    return total
+"""
+    rng = np.random.default_rng(0)
+    for n, m in ((8, 30), (7, 30), (3, 2), (1, 9), (8, 1)):
+        require_same(text, "f", (rng.normal(size=(9, 30)), n, m), exact=False)
+
+
 def test_variables_that_change_in_loops_and_branches():
     require_same("""
 def f(x, n):

@@ -14,7 +14,7 @@ from gradsmith.compile import EntryTable
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 HEAD = "import math\nimport numpy as np\nfrom gradsmith.kernels import *\nfrom gradsmith.kernels import {more}\n\n\n"
-MORE = ("accumulate, empty, zeros, exp, log, tanh, gemm, gemv, dot, permuted, reshaped, maximum, floor_divide, "
+MORE = ("abreast, accumulate, empty, zeros, exp, log, tanh, gemm, gemv, dot, permuted, reshaped, maximum, floor_divide, "
         "int_power, sort, solve, svd, slogdet")
 
 _count = iter(range(10_000))
