@@ -1,7 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ gather ─ interchange ─ lay_out ─ ascend ─ waves ─ jam
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ gather ─ interchange ─ lay_out ─ ascend ─ waves ─ jam
       ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
@@ -23,6 +23,7 @@ from .ir.nodes import Func, Module
 from .ir.verify import InvalidIR, verify
 from .lower.loops import lower
 from .optimize.abreast import run_abreast
+from .optimize.apart import read_apart
 from .optimize.ascend import ascend
 from .optimize.common import share_common
 from .optimize.count_late import count_late
@@ -157,6 +158,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
     Stage("newest", read_newest, "reads of what is about to be overwritten"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
+    Stage("apart", read_apart, "reads of other places than those that a loop overwrites"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),

@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..ir.build import Names, building, current, located
+from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.walk import Copier, used_names
 from ..report import Fusion, Report
@@ -40,7 +41,7 @@ def lower(func: Func, *, private: bool = False, report: Report | None = None) ->
     reserved = [p.name for p in func.params]
     with building(Names(reserved + _sizes(func)), share=False) as b:
         copier = Copier()
-        results = _lower_block(func.body, copier, private, report)
+        results = _lower_block(func.body, copier, Ints(func.body), private, report)
     return replace(func, body=Block(tuple(b.stmts), results))
 
 
@@ -49,13 +50,13 @@ def _sizes(func: Func) -> list[str]:
     return sorted(taken - {p.name for p in func.params})
 
 
-def _lower_block(block: Block, copier: Copier, private: bool, report: Report | None) -> tuple[Value, ...]:
+def _lower_block(block: Block, copier: Copier, ints: Ints, private: bool, report: Report | None) -> tuple[Value, ...]:
     """Emit the block in loops at the current builder; return its results."""
-    chosen = plan(block)
+    chosen = plan(block, ints)
     roots = Roots(chosen)
     groups = write_late([roots.items(stmt) for stmt in block.stmts])
     merged = schedule(groups, _whole(block, groups), private)
-    Nests(merged, copier, partial(_lower_nested, private=private, report=report)).emit(merged.items)
+    Nests(merged, copier, partial(_lower_nested, ints=ints, private=private, report=report)).emit(merged.items)
     if report is not None:
         report.fusions.append(_fusion(block, chosen, merged, copier))
     return tuple(copier.value(r) for r in block.results)
@@ -98,13 +99,13 @@ def _fusion(block: Block, chosen: Plan, merged: Schedule, copier: Copier) -> Fus
     return Fusion(frozenset(chosen.virtual) | scalars, {let: tuple(found) for let, found in places.items()})
 
 
-def _lower_nested(stmt: Stmt, copier: Copier, private: bool, report: Report | None) -> None:
+def _lower_nested(stmt: Stmt, copier: Copier, ints: Ints, private: bool, report: Report | None) -> None:
     """A statement with blocks, its blocks in loops."""
     outer = current()
 
     def inner(block: Block) -> Block:
         with building() as b:
-            results = _lower_block(block, copier, private, report)
+            results = _lower_block(block, copier, ints, private, report)
         return Block(tuple(b.stmts), results)
 
     with located(stmt.loc):

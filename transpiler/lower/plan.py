@@ -3,7 +3,8 @@
 Elementwise and reindexing operations can be virtual.  One is given an array when something needs it whole: it is a
 result, or an operand of a library call or of control flow.  It also gets one when recomputing it would cost more
 than keeping it: it is dear and used by loop nests that cannot become one, repeated along inner axes, or read at
-many places of one nest: in a chain of `v = v[1:] - v[:-1]` each link would double the work.
+many places of one nest: in a chain of `v = v[1:] - v[:-1]` each link would double the work.  And it gets one where it
+is written over before it is used (`overwritten`).
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..ir.ints import Ints
 from ..ir.nodes import Block, Let, Stmt, Var
 from ..ir.walk import blocks, operands, reads
 from ..ops.base import Lowering
+from .overwritten import keep_overwritten
 
 DEAR = 6            # cost of an inlined expression above which two separate nests share an array of it
 PLACES = 4          # places of one nest at which a value is computed anew, at most
@@ -34,11 +37,15 @@ def can_be_virtual(stmt: Stmt) -> bool:
         stmt.op.lowering in (Lowering.REINDEX, Lowering.ELEMENTWISE))
 
 
-def plan(block: Block) -> Plan:
+def plan(block: Block, ints: Ints) -> Plan:
+    """ints: of the func that the block is of."""
     virtual: dict[Var, Let] = {s.target: s for s in block.stmts if isinstance(s, Let) and can_be_virtual(s)}
+    lets = [s for s in block.stmts if isinstance(s, Let)]
     views = _needed_whole(block, virtual)
-    _keep_scattered(block, virtual)
-    _keep_dear(block, virtual)
+    _keep_scattered(lets, virtual)
+    behind = _ancestors(block)
+    _keep_dear(lets, virtual, behind)
+    keep_overwritten(lets, virtual, _users(lets, virtual), behind, ints)
     return Plan(virtual, views)
 
 
@@ -75,13 +82,12 @@ def _needed_whole(block: Block, virtual: dict[Var, Let]) -> set[Var]:
     return views
 
 
-def _keep_scattered(block: Block, virtual: dict[Var, Let]) -> None:
+def _keep_scattered(lets: list[Let], virtual: dict[Var, Let]) -> None:
     """Take out of `virtual` what one nest would compute at more than `PLACES` places.
 
     A place is the sequence of reindexings on the way from the nest to the value, as a number; from the last statement
     to the first, so that what gets an array is a nest of its own for what it reads.
     """
-    lets = [s for s in block.stmts if isinstance(s, Let)]
     is_dear: dict[Var, bool] = {}
     for let in lets:
         if let.targets[0] in virtual:
@@ -108,16 +114,20 @@ def _keep_scattered(block: Block, virtual: dict[Var, Let]) -> None:
                         there.add(numbers.setdefault(step, len(numbers) + 1) if moves else place)
 
 
-def _keep_dear(block: Block, virtual: dict[Var, Let]) -> None:
-    """Take out of `virtual` what is cheaper kept than computed again."""
-    lets = [s for s in block.stmts if isinstance(s, Let)]
-    behind = _ancestors(block)
+def _users(lets: list[Let], virtual: dict[Var, Let]) -> dict[Var, set[Let]]:
+    """The statements with memory of their own for which a virtual value is computed."""
     users: dict[Var, set[Let]] = {v: set() for v in virtual}
     for let in reversed(lets):
         roots = users[let.targets[0]] if let.targets[0] in virtual else {let}
         for arg in let.args:
             if arg in users:
                 users[arg] |= roots
+    return users
+
+
+def _keep_dear(lets: list[Let], virtual: dict[Var, Let], behind: dict[Var, frozenset[Var]]) -> None:
+    """Take out of `virtual` what is cheaper kept than computed again."""
+    users = _users(lets, virtual)
     cost: dict[Var, int] = {}
     for let in lets:
         if let.targets[0] not in virtual:

@@ -9,7 +9,8 @@
 
 A tape of a nested loop has an axis for each loop around.  Where the trips of an inner loop follow from the outer
 iteration, its axis is as long as the most trips: those at the end of the outer loop's range where they grow or fall
-with its index, else found by running the loops once for that alone.
+with its index, else found by running the loops once for that alone.  A value whose size follows from indices has room
+for its greatest size in each iteration.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 from .. import ops
 from ..errors import error
 from ..ir.build import Builder, building, const, current, int_const, size_value
-from ..ir.dims import symbol, symbols_of
+from ..ir.dims import maximum, symbol
 from ..ir.index import At, Span
 from ..ir.nodes import Block, Check, Const, For, If, Stmt, Value, Var, While
 from ..ir.types import Type
@@ -119,9 +120,8 @@ class ForwardSweep:
     # --- threads -----------------------------------------------------------------------------------------------
 
     def _tape(self, var: Var, home: Scope) -> Thread:
-        self._check_sizes(var, home)
         dims = [as_dim(self._trips[loop]) for loop in home.loops()]
-        return self._thread(var, Type(var.type.dtype, (*dims, *var.type.shape)), tuple(_owners(home)))
+        return self._thread(var, Type(var.type.dtype, (*dims, *self._most_elements(var, home))), tuple(_owners(home)))
 
     def _thread(self, var: Var, type: Type, path: tuple[Stmt, ...]) -> Thread:
         start = ops.empty(shape=type.shape, dtype=type.dtype)
@@ -134,15 +134,16 @@ class ForwardSweep:
 
         return Thread(start, start.name, path, update, saves=var)
 
-    def _check_sizes(self, var: Var, home: Scope) -> None:
-        names = self.scopes.by_name()
+    def _most_elements(self, var: Var, home: Scope) -> list[Any]:
+        """The shape of a variable, as long along each axis as it is in any iteration."""
+        found = []
         for dim in var.type.shape:
-            for size in symbols_of(dim):
-                sized = names.get(size)
-                if sized is not None and self.scopes.of[sized] is not self.scopes.root:
-                    raise error("E204", f"the derivative needs `{var.name}` of every iteration, and its size changes "
-                                "from one to the next", home.owner.loc if home.owner else None,
-                                kind=NotImplementedError)
+            most = self.places.most(dim, home.loops())
+            if most is None:
+                raise error("E204", f"the derivative needs `{var.name}` of every iteration, and its size changes "
+                            "from one to the next", home.owner.loc if home.owner else None, kind=NotImplementedError)
+            found.append(most if most == dim else as_dim(size_value(maximum(most, 0))))
+        return found
 
     def _through(self, stmt: Stmt, threads: Sequence[Thread]) -> None:
         self._begin(threads)

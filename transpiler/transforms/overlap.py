@@ -82,8 +82,13 @@ class Places:
 
     def _most_between(self, loop: For, lo: Any, hi: Any) -> Any | None:
         assert isinstance(loop.step, Const)
-        most = slice_length(lo, hi, loop.step.value)
-        for outer in reversed(self.scopes.inside[(loop, 0)].loops()[:-1]):
+        return self.most(slice_length(lo, hi, loop.step.value), self.scopes.inside[(loop, 0)].loops()[:-1])
+
+    def most(self, dim: Any, loops: Sequence[For]) -> Any | None:
+        """The greatest value of a dimension in the iterations of loops, the outermost first, as one over what the whole
+        func shares; None if unknown."""
+        most = dim
+        for outer in reversed(loops):
             name = outer.index.name
             if name not in symbols_of(most):
                 continue

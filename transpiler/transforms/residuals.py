@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.dims import DimCall, Symbol, symbols_of
+from ..ir.dims import DimCall, symbols_of
 from ..ir.nodes import Block, Check, Const, For, If, Let, Stmt, Value, Var
 from ..ir.walk import all_statements, blocks, bound_inside, operands, reads, sizes_used
 from ..ops.base import Lowering
@@ -76,6 +76,7 @@ class _Choice:
         self.computed = computed_before(scopes, needed)
         self.places = Places(scopes)
         self.names = scopes.by_name()
+        self.indices = {owner.index.name for owner, _ in scopes.inside if isinstance(owner, For)}
         self.network = Network()
         self._met: set[Any] = set()
         self._rerun: dict[Var, For] = {}            # carries and others that only running the loop again makes
@@ -229,7 +230,7 @@ class _Choice:
         if not let.op.is_pure:
             return False
         if let.op.lowering in (Lowering.KERNEL, Lowering.EXPAND, Lowering.SCATTER) and let.args and not any(
-                map(self._has_inner_size, let.targets)):
+                map(self._has_no_room, let.targets)):
             return False
         scope = self.scopes.of[let.targets[0]]
         home = next((s for s in scope.around() if s.is_loop), None)
@@ -358,7 +359,7 @@ class _Choice:
         loops = scope.loops()
         if any(loop.segment for loop in loops):
             return FORBIDDEN * TYPICAL
-        if self._has_inner_size(var):
+        if self._has_no_room(var):
             return FORBIDDEN * TYPICAL
         if any(not self._is_even(loop, loops) for loop in loops):
             return FORBIDDEN
@@ -369,9 +370,10 @@ class _Choice:
         sizes = [self.names[s] for d in var.type.shape for s in symbols_of(d) if s in self.names]
         return any(home in self.scopes.of[size].around() for size in sizes)
 
-    def _has_inner_size(self, var: Var) -> bool:
-        """Whether the value's size is not that of all iterations, so that it cannot be saved."""
-        return any(not self._is_root(s) for d in var.type.shape for s in symbols_of(d))
+    def _has_no_room(self, var: Var) -> bool:
+        """Whether the value's greatest size in all iterations is not known, so that it cannot be saved."""
+        loops = self.scopes.of[var].loops()
+        return any(self.places.most(dim, loops) is None for dim in var.type.shape)
 
     def _is_root(self, size: str) -> bool:
         var = self.names.get(size)
@@ -390,7 +392,7 @@ class _Choice:
     def _elements(self, var: Var) -> int:
         total = 1
         for dim in var.type.shape:
-            total *= max(1, estimate(dim))
+            total *= max(1, estimate(dim, self.indices))
         return total
 
     def _trips(self, scope: Scope) -> int:
@@ -475,21 +477,22 @@ def _sources(scopes: Scopes, var: Var, through: bool) -> list[Value]:
     return [*operands(stmt), *ends]
 
 
-def estimate(dim: Any) -> int:
-    """A dimension with a typical number for every size."""
+def estimate(dim: Any, indices: Collection[str] = ()) -> int:
+    """A dimension with a typical number for every size, and half of it for every index of a loop."""
     if isinstance(dim, int):
         return dim
     total = 0
     for monomial, coefficient in dim.terms:
         term = coefficient
         for atom in monomial:
-            term *= TYPICAL if isinstance(atom, Symbol) else _estimated_call(atom)
+            term *= _estimated_call(atom, indices) if isinstance(atom, DimCall) else (
+                TYPICAL // 2 if atom.name in indices else TYPICAL)
         total += term
     return total
 
 
-def _estimated_call(call: DimCall) -> int:
-    a, b = map(estimate, call.args)
+def _estimated_call(call: DimCall, indices: Collection[str]) -> int:
+    a, b = (estimate(arg, indices) for arg in call.args)
     if call.kind in ("max", "min"):
         return max(a, b) if call.kind == "max" else min(a, b)
     return (a // b if call.kind == "floordiv" else a % b) if b else 0

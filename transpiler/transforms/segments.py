@@ -60,9 +60,9 @@ def _saved(loop: For, residuals: Residuals, places: Places, but: For | None = No
             continue
         trips = [places.most_trips(inner) for inner in loops[loops.index(loop) + 1:]]
         for var in found:
-            size = product(var.type.shape)
-            if residuals.own.get(var, loop) is loop and None not in trips and places.is_shared(size):
-                total = total + size * product(trips) * np.dtype(var.type.dtype).itemsize
+            sizes = [places.most(dim, loops) for dim in var.type.shape]
+            if residuals.own.get(var, loop) is loop and None not in (*trips, *sizes):
+                total = total + product(sizes) * product(trips) * np.dtype(var.type.dtype).itemsize
     return total
 
 
