@@ -50,7 +50,7 @@ def call_spelling(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict
     found = views.of_result(key, args, kwargs, result)
     if found is not None:
         return found
-    made = lift(result)
+    made = ArrayRef(result) if is_value(result) and views.gives_array(key, args) else lift(result)
     if isinstance(made, ArrayRef):
         made.layout = layout.of_result(key, args, made.rank)
     return made
@@ -160,10 +160,13 @@ def _given(x: Any, held: list[tuple[ArrayRef, np.ndarray[Any, Any]]], key: Any) 
 
 
 def lower(x: Any) -> Any:
-    """An abstract value as spellings take it: arrays as IR values, or as NumPy arrays where they are known."""
+    """An abstract value as spellings take it: arrays as IR values, or as NumPy has them where they are known, those
+    without axes as scalars."""
     if isinstance(x, ArrayRef):
         known = x.current_known()
-        return known.copy() if known is not None and x.recipe is None and x.value is None else x.read()
+        if known is None or x.recipe is not None or x.value is not None:
+            return x.read()
+        return known.copy() if known.ndim else known[()]
     if type(x) in (list, tuple):
         return type(x)(map(lower, x))
     if isinstance(x, (list, range)):

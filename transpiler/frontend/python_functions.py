@@ -33,6 +33,7 @@ from .values import (
     is_static,
     to_python,
     type_of,
+    unboxed,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _len(it: Interpreter, value: Any) -> Any:
 
 @means(range)
 def _range(it: Interpreter, *bounds: Any) -> Any:
-    bounds = tuple(int(b) if isinstance(b, (bool, np.integer)) else b for b in bounds)
+    bounds = tuple(int(b) if isinstance(b, (bool, np.integer)) else b for b in map(unboxed, bounds))
     if all(isinstance(b, int) for b in bounds):
         return it.native(range, *bounds)
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]

@@ -16,7 +16,7 @@ from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast
 from .ranges import surely_nonnegative
-from .values import is_scalar, type_of
+from .values import is_scalar, type_of, unboxed
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -46,6 +46,7 @@ def span_of(it: Interpreter, part: slice, size: Any) -> tuple[Span, list[Value]]
 
 def _bound(it: Interpreter, bound: Any) -> Any:
     """A bound of a slice: None, a dimension, or a value known only at run time."""
+    bound = unboxed(bound)
     if bound is None or is_dim(bound):
         return bound
     if isinstance(bound, (bool, np.integer)):

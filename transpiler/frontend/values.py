@@ -379,6 +379,14 @@ def is_scalar(x: Any) -> bool:
     return isinstance(x, (Var, Const))
 
 
+def unboxed(x: Any) -> Any:
+    """An array without axes as the scalar in it; anything else as it is."""
+    if not isinstance(x, ArrayRef) or x.type.shape:
+        return x
+    known = x.current_known()
+    return x.read() if known is None else known[()]
+
+
 def is_runtime(x: Any) -> bool:
     """An array or scalar that is not known while transpiling (dimensions count as run-time ints)."""
     if isinstance(x, ArrayRef):

@@ -39,6 +39,15 @@ _SAME: tuple[Any, ...] = (
 SAME: frozenset[Any] = frozenset(_SAME)
 _SAME_UNLESS_COPIED: tuple[Any, ...] = (np.array, np.ndarray.astype, np.astype)
 SAME_UNLESS_COPIED: frozenset[Any] = frozenset(_SAME_UNLESS_COPIED)
+# Functions that give an array also where it has no axes, which other names may share and that can be written to; from
+# all others NumPy gives a scalar then.
+_ARRAYS: tuple[Any, ...] = (
+    np.reshape, np.broadcast_to, np.where, np.select, np.array, np.asarray, np.asanyarray, np.asarray_chkfinite, np.require, np.copy,
+    np.zeros, np.ones, np.full, np.empty, np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.roll, np.isin,
+    np.real_if_close, np.resize, np.block,
+)
+ARRAYS: frozenset[Any] = frozenset(_ARRAYS)
+ARRAYS_OF_ARRAYS: frozenset[Any] = frozenset((np.ndarray.copy, np.ndarray.astype, np.astype))
 
 
 def of_result(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any | None:
@@ -66,6 +75,12 @@ def of_result(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: A
     if key in VIEWS and not (key is np.diag and base.rank == 1):
         return _views(key, base, args[1:], kwargs, result)
     return None
+
+
+def gives_array(key: Any, args: Sequence[Any]) -> bool:
+    """Whether a result without axes is an array and no scalar."""
+    return _hashable(key) and (key in ARRAYS or (key in ARRAYS_OF_ARRAYS and bool(args) and isinstance(
+        args[0], ArrayRef)))
 
 
 def makes_views(key: Any) -> bool:
@@ -106,7 +121,7 @@ def _views(key: Any, base: ArrayRef, rest: tuple[Any, ...], kwargs: dict[str, An
         return ref
 
     if is_value(result):
-        return made(None, result) if result.rank else result
+        return made(None, result)
     return type(result)(made(k, value) for k, value in enumerate(result))
 
 
@@ -151,9 +166,9 @@ def of_known(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str,
     """
     if isinstance(result, np.ndarray):
         for ref, array in held:
-            if result.ndim and np.may_share_memory(result, array):
+            if np.may_share_memory(result, array):
                 return _known_view(key, args, kwargs, ref, array, result, None)
-        made = from_numpy(result)
+        made = from_numpy(result) if result.ndim or not gives_array(key, args) else ArrayRef(known=np.array(result))
         if isinstance(made, ArrayRef) and _is_read_only(key, result):
             made.owner = "read-only"
         return made
