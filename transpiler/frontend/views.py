@@ -42,8 +42,9 @@ SAME_UNLESS_COPIED: frozenset[Any] = frozenset(_SAME_UNLESS_COPIED)
 # Functions that give an array also where it has no axes, which other names may share and that can be written to; from
 # all others NumPy gives a scalar then.
 _ARRAYS: tuple[Any, ...] = (
-    np.reshape, np.broadcast_to, np.where, np.select, np.array, np.asarray, np.asanyarray, np.asarray_chkfinite, np.require, np.copy,
-    np.zeros, np.ones, np.full, np.empty, np.zeros_like, np.ones_like, np.full_like, np.empty_like, np.roll, np.isin,
+    np.reshape, np.broadcast_to, np.where, np.select, np.array, np.asarray, np.asanyarray, np.asarray_chkfinite,
+    np.require, np.copy, np.zeros, np.ones, np.full, np.empty, np.zeros_like, np.ones_like, np.full_like, np.empty_like,
+    np.roll, np.isin,
     np.real_if_close, np.resize, np.block,
 )
 ARRAYS: frozenset[Any] = frozenset(_ARRAYS)
