@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 import gradsmith
+from gradsmith.transpiler.errors import TranspileError
 
-from .checks import MARGIN, STEEP, close, dot
+from .checks import MARGIN, STEEP, close, dot, rounding_decides
 from .oracle import Oracle, flat
 from .writer import Program
 
@@ -26,7 +27,7 @@ def check_compiled(program: Program, name: str = "<compiled program>") -> int:
         for trips in TRIPS:
             args = program.arguments(trips)
             expected, raised = oracle.value(args)
-            if raised is not None or expected is None:
+            if raised is not None or expected is None or rounding_decides(oracle, args, expected):
                 continue
             mine, theirs = copy.deepcopy(args), copy.deepcopy(args)
             found = flat(value(*mine))
@@ -39,6 +40,9 @@ def check_compiled(program: Program, name: str = "<compiled program>") -> int:
                 continue
             _derivatives(function, args, tangents, slopes.tangents)
             compared += 1
+    except TranspileError as problem:       # for ints that are not known: the check that traces knows them
+        if problem.code != "E123":
+            raise
     finally:
         oracle.close()
     return compared

@@ -9,7 +9,8 @@ one: so the old array need not be kept.
 
 No trip may have written before to a place that is read.  All reads of the old array in the nest must be such; where
 the nest is over each element, a loop that it would make serial stays parallel instead and the array is copied, which
-takes no longer than the nest does.
+takes no longer than the nest does.  Where an earlier nest has put all of the array somewhere else, as on a tape, it is
+read from there, whatever the places.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..ir import dependence
+from ..ir.build import int_const
 from ..ir.dependence import Access, place_of
+from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, For, Func, Let, Stmt, Value, Var, While
-from ..ir.walk import blocks, operands, reads, with_blocks, with_body, with_contents, with_operands
+from ..ir.walk import blocks, operands, reads, same_value, with_blocks, with_body, with_contents
 from .dependence import Dependences
 
 
@@ -44,6 +47,14 @@ class Read:
     loops: tuple[For, ...]
 
 
+@dataclass(frozen=True)
+class Saved:
+    """Where elements of an array are, too: in `array`, behind the position `prefix`."""
+
+    array: Var
+    prefix: tuple[Value, ...]
+
+
 def read_apart(func: Func) -> Func:
     return with_body(func, _Visitor(func).block(func.body, ()))
 
@@ -56,6 +67,7 @@ class _Visitor:
     def block(self, block: Block, mine: Sequence[Var]) -> Block:
         """mine: arrays from outside that the block hands on or drops."""
         owned = set(mine)
+        saved: dict[Var, Saved] = {}
         stmts: list[Stmt] = []
         later = _read_later(block)
         for stmt, after in zip(block.stmts, later):
@@ -66,29 +78,65 @@ class _Visitor:
                 for k, init in enumerate(stmt.inits):
                     if isinstance(init, Var) and init.type.shape and init in owned and init not in after and (
                             stmt.inits.count(init) == 1):
-                        stmt = self._redirected(stmt, k, init)
+                        stmt = self._redirected(stmt, k, init, saved.get(init))
+                found = self._copied(stmt, block)
+                if found is not None:
+                    saved[found[0]] = found[1]
             owned.update(stmt.targets)
             stmts.append(stmt)
         return with_contents(block, stmts)
 
-    def _redirected(self, loop: For, k: int, old: Var) -> For:
+    def _redirected(self, loop: For, k: int, old: Var, saved: Saved | None) -> For:
         levels = levels_of(loop, k)
         found = list(_reads(levels, old)) if levels else []
-        if not levels or not found or None in found:
+        reads = [read for read in found if read is not None]
+        if not reads or len(reads) < len(found):
             return loop
-        serial: set[For] = set()
-        for read in found:
-            assert read is not None
-            now = self._made_serial(levels, read)
-            if now is None:
-                return loop
-            serial |= now
-        if any(each.parallel for each in serial) and len(levels) >= old.type.rank:
+        serial = self._all_made_serial(levels, reads, old)
+        if serial is not None:
+            changed = _rewritten(loop, {
+                read.let: _read_from(Saved(levels[read.depth].version, ()), read.let) for read in reads}, serial)
+        elif saved is not None:
+            changed = _rewritten(loop, {read.let: _read_from(saved, read.let) for read in reads}, set())
+        else:
             return loop
-        versions = {read.let: levels[read.depth].version for read in found if read is not None}
-        changed = _rewritten(loop, old, versions, serial)
         assert isinstance(changed, For)
         return changed
+
+    def _all_made_serial(self, levels: Sequence[Level], reads: Sequence[Read], old: Var) -> set[For] | None:
+        """The loops whose trips must stay in order if all reads are of the newest array, None where that cannot be or
+        does not pay."""
+        serial: set[For] = set()
+        for read in reads:
+            now = self._made_serial(levels, read)
+            if now is None:
+                return None
+            serial |= now
+        return None if any(each.parallel for each in serial) and len(levels) >= old.type.rank else serial
+
+    def _copied(self, loop: For, block: Block) -> tuple[Var, Saved] | None:
+        """The array of which a nest does nothing but to put all elements in order into another, which the block only
+        reads afterwards."""
+        if len(loop.carries) != 1:
+            return None
+        levels = levels_of(loop, 0)
+        if not levels or any(len(level.loop.body.stmts) != 1 for level in levels[:-1]):
+            return None
+        load, store = (*levels[-1].loop.body.stmts, None, None)[:2]
+        indices = tuple(level.loop.index for level in levels)
+        if not isinstance(load, Let) or not isinstance(store, Let) or len(levels[-1].loop.body.stmts) != 2 or (
+                store is not levels[-1].writer or load.op.access != "load" or store.op.access != "store"
+                or store.args[1] is not load.targets[0] or load.args[1:] != indices
+                or store.args[-len(indices):] != indices or not _is_element(load) or not _is_element(store)):
+            return None
+        old, (target,) = load.args[0], loop.targets
+        if not isinstance(old, Var) or len(indices) != old.type.rank or any(
+                not _counts(level.loop, self.ints.dim(level.loop.hi) - size)
+                for level, size in zip(levels, old.type.shape)):
+            return None
+        if any(_writes_to(target, stmt) for stmt in block.stmts):
+            return None
+        return old, Saved(target, store.args[2:-len(indices)])
 
     def _made_serial(self, levels: Sequence[Level], read: Read) -> set[For] | None:
         """The loops whose trips must stay in order if the newest array is read, None where the place may be written
@@ -171,9 +219,31 @@ def _in(stmt: Stmt, old: Var, depth: int, around: tuple[For, ...]) -> Iterator[R
             yield from _in(inner, old, depth, inside)
 
 
-def _rewritten(stmt: Stmt, old: Var, versions: dict[Let, Var], serial: set[For]) -> Stmt:
-    if isinstance(stmt, Let) and stmt in versions:
-        return with_operands(stmt, {old: versions[stmt]})
+def _is_element(let: Let) -> bool:
+    return all(isinstance(item, At) for item in let.params["index"])
+
+
+def _counts(loop: For, excess: object) -> bool:
+    """Whether the loop goes over 0, 1, 2 and so on to its end, which exceeds an axis by nothing."""
+    return excess == 0 and same_value(loop.lo, int_const(0)) and same_value(loop.step, int_const(1))
+
+
+def _writes_to(array: Var, stmt: Stmt) -> bool:
+    """Whether the statement, or one inside, does more with an array than to read elements."""
+    if array in operands(stmt) and not (isinstance(stmt, Let) and stmt.op.access == "load" and stmt.args[0] is array):
+        return True
+    return any(array in b.results or any(_writes_to(array, s) for s in b.stmts) for b in blocks(stmt))
+
+
+def _read_from(saved: Saved, load: Let) -> Let:
+    index = (*(At() for _ in saved.prefix), *load.params["index"])
+    return Let(load.targets, load.op, (saved.array, *saved.prefix, *load.args[1:]), {**load.params, "index": index},
+               load.loc)
+
+
+def _rewritten(stmt: Stmt, changed_reads: dict[Let, Let], serial: set[For]) -> Stmt:
+    if isinstance(stmt, Let):
+        return changed_reads.get(stmt, stmt)
     changed = with_blocks(stmt, [
-        with_contents(b, [_rewritten(s, old, versions, serial) for s in b.stmts]) for b in blocks(stmt)])
+        with_contents(b, [_rewritten(s, changed_reads, serial) for s in b.stmts]) for b in blocks(stmt)])
     return replace(changed, parallel=False) if isinstance(changed, For) and stmt in serial else changed

@@ -95,8 +95,15 @@ class ForwardSweep:
         threads = []
         for var in own:
             assert trips is not None
-            type = copier.type(var.type)
-            threads.append(self._thread(var, Type(type.dtype, (as_dim(trips), *type.shape)), (loop,)))
+            home = self._home(self.scopes.of[var])
+            assert home is not None
+            loops, path = home.loops(), _owners(home)
+            inner = [as_dim(size_value(most)) for each in loops[loops.index(loop) + 1:]
+                     if (most := self.places.most_trips(each)) is not None]
+            shape = [now if self.places.is_shared(dim) else most for dim, now, most in zip(
+                var.type.shape, copier.type(var.type).shape, self._most_elements(var, home))]
+            threads.append(self._thread(var, Type(var.type.dtype, (as_dim(trips), *inner, *shape)),
+                                        tuple(path[path.index(loop):])))
         self._without_checks = True
         with building() as scratch:
             self._begin(threads)

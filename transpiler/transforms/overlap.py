@@ -15,7 +15,7 @@ from typing import Any
 
 from ..ir import dependence
 from ..ir.dependence import Order, Place, place_of
-from ..ir.dims import DimCall, DimExpr, slice_length, substitute, symbols_of
+from ..ir.dims import DimCall, DimExpr, bounds, slice_length, substitute, symbols_of
 from ..ir.ints import Ints
 from ..ir.nodes import Const, For, If, Let, Stmt
 from ..ir.walk import blocks
@@ -158,7 +158,9 @@ def _direction(dim: Any, name: str) -> int:
         inside = [atom for atom in monomial if name in symbols_of(DimExpr((((atom,), 1),)))]
         if not inside:
             continue
-        if len(monomial) > 1:
+        others = [atom for atom in monomial if atom not in inside]
+        if len(inside) > 1 or any((bounds(DimExpr((((atom,), 1),)))[0] or 0) < 0 or bounds(
+                DimExpr((((atom,), 1),)))[0] is None for atom in others):
             return 0
         (atom,) = inside
         sign = 1

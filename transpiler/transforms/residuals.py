@@ -59,20 +59,23 @@ def choose_residuals(scopes: Scopes, chains: Chains, overwritten: dict[Let, Var]
     """`needed`: variables of nested scopes that the reverse sweep reads.  overwritten: for writes of chains, the
     variable that holds what was there before."""
     needed = set(needed)
-    first = _Choice(scopes, chains, overwritten, needed).run()
+    segments = {owner for owner, _ in scopes.inside if isinstance(owner, For) and owner.segment}
+    first = _Choice(scopes, chains, overwritten, needed, segments).run()
     if not first.own:
         return first
     # Loops that run again for some values save others, too, where that is cheaper than to compute them once more.
-    return _Choice(scopes, chains, overwritten, needed, set(first.own.values())).run()
+    chosen = set(first.own.values())
+    return _Choice(scopes, chains, overwritten, needed, chosen, chosen).run()
 
 
 class _Choice:
-    """running: loops that are going to be run again, which are not asked whether they pay."""
+    """running: loops that run again if anything is to be saved of one run of them.  chosen: those that are going to,
+    which are not asked whether they pay."""
 
     def __init__(self, scopes: Scopes, chains: Chains, overwritten: dict[Let, Var], needed: set[Var],
-                 running: Collection[For] = ()) -> None:
+                 running: Collection[For], chosen: Collection[For] = ()) -> None:
         self.scopes, self.chains, self.overwritten = scopes, chains, overwritten
-        self.needed, self.running = needed, running
+        self.needed, self.running, self.chosen = needed, running, chosen
         self.computed = computed_before(scopes, needed)
         self.places = Places(scopes)
         self.names = scopes.by_name()
@@ -95,7 +98,7 @@ class _Choice:
             if not self._is_there(var):
                 self._need(var)
                 self.network.edge(("need", var), "end", INFINITE)
-        for loop in self.running:
+        for loop in self.chosen:
             if self._can_run_again(loop):
                 self.network.edge(("run", loop), "end", INFINITE)
         wanted = self.network.sink_side("begin", "end")
@@ -105,8 +108,9 @@ class _Choice:
                 continue
             if self._maker(var) not in wanted:
                 result.saved.setdefault(scope, []).append(var)
-                if self._is_of_rerun(var):
-                    result.own[var] = scope.owner       # type: ignore[assignment]
+                home = self._rerun_of(var)
+                if home is not None:
+                    result.own[var] = home
             elif var in self._rerun:
                 result.saved.setdefault(scope, []).append(var)
                 result.own[var] = self._rerun[var]
@@ -297,7 +301,9 @@ class _Choice:
                 if isinstance(stmt, Let) and stmt.op.access == "load" and k == 0 and stmt.target in self.scopes.of:
                     access = self.places.of(stmt)
                 clashes = self._clashes(value, access, block, self.places.number[top])
-                if clashes is not None:
+                if clashes and self._is_cheaper(value, clashes):
+                    plain.append(value)
+                elif clashes is not None:
                     undo += clashes
                     plain += self.chains.ends(value)
                 elif home is not None and home in self.scopes.of[value].around() and (
@@ -308,6 +314,10 @@ class _Choice:
         self._requires(maker, plain)
         self._undo_for(maker, undo)
         return True
+
+    def _is_cheaper(self, array: Var, writes: Iterable[Let]) -> bool:
+        """Whether it takes no more room to save the array than to save what the writes to undo overwrote."""
+        return self._bytes_saved(array) <= sum(self._bytes_saved(self.overwritten[write]) for write in writes)
 
     def _undo_for(self, maker: Any, writes: Iterable[Let]) -> None:
         for write in writes:
@@ -346,15 +356,23 @@ class _Choice:
 
     # --- prices ------------------------------------------------------------------------------------------------
 
-    def _is_of_rerun(self, var: Var) -> bool:
-        """Whether saving it means a tape of the loop that is run again."""
+    def _rerun_of(self, var: Var) -> For | None:
+        """The loop that is run again on a tape of which the value is saved: that of its block or, in loops inside of a
+        segment, that segment, with room for all their iterations."""
         scope = self.scopes.of[var]
-        return scope.owner in self.running and not self._size_changes(var, scope)
+        if scope.owner in self.running and not self._size_changes(var, scope):
+            return scope.owner                          # type: ignore[return-value]
+        loops = scope.loops()
+        at = next((k for k in reversed(range(len(loops))) if loops[k].segment and loops[k] in self.running), None)
+        if at is None or self._has_no_room(var) or any(self.places.most_trips(each) is None for each in loops[at + 1:]):
+            return None
+        return loops[at]
 
     def _bytes_saved(self, var: Var) -> int:
         scope = self.scopes.of[var]
-        if self._is_of_rerun(var):
-            return max(1, self._bytes(var) * self._trips(scope) // _reused(scope.owner))
+        home = self._rerun_of(var)
+        if home is not None:
+            return max(1, self._bytes(var) * self._trips(scope) // _reused(home))
         price = self._bytes(var) * self._trips(scope)
         loops = scope.loops()
         if any(loop.segment for loop in loops):
@@ -418,8 +436,9 @@ def _read_for(loop: For, own: dict[Var, For]) -> set[Any]:
     stmts = loop.body.stmts
     inside = {v for s in (loop, *all_statements(loop.body)) for v in (*s.targets, *bound_inside(s))}
     wanted: tuple[Value, ...] = tuple(v for v, owner in own.items() if owner is loop)
-    if any(owner in all_statements(loop.body) for owner in own.values()):
-        wanted = (*wanted, *loop.body.results)
+    made = {*loop.carries, *(t for s in stmts for t in s.targets)}
+    if any(owner in all_statements(loop.body) for owner in own.values()) or not made.issuperset(wanted):
+        wanted = (*wanted, *loop.body.results, *made)       # for loops inside, too
     carried: set[Var] = {v for v in wanted if v in loop.carries}
     while True:
         results = (r for c, r in zip(loop.carries, loop.body.results) if c in carried)

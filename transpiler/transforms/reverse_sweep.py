@@ -252,7 +252,8 @@ class ReverseSweep:
 
     def _from_tape(self, var: Var) -> Value:
         tape = self.tapes[var]
-        counters = self.counters[-1:] if var in self.residuals.own else self.counters
+        own = self.residuals.own.get(var)
+        counters = self.counters if own is None else self.counters[self.scopes.of[var].loops().index(own):]
         rest = tuple(Span(0, d) for d in self.copier.type(var.type).shape)
         value = ops.load(tape, *counters, index=(*[At()] * len(counters), *rest))
         return name_like(value, "", var)

@@ -115,3 +115,48 @@ def test_reads_at_each_level_and_in_loops_beside():
 def test_all_reads_or_none():
     text, same = apart(NEST.format(end=5).replace("load(b, 0, k)", "load(b, k, 1)"))
     assert same and "load(b, i, 0" in text
+
+
+ON_A_TAPE = """
+func f(x: f64[5,5]) -> (f64[5,5], f64[3,5,5]):
+  tape: f64[3,5,5] = empty() {{shape=(3,5,5), dtype="float64"}}
+  cleared: f64[3,5,5] = for p: i64 in 0 .. 3 step 1 carry (q: f64[3,5,5] = tape):
+    r: f64[3,5,5] = for p_1: i64 in 0 .. 5 step 1 carry (q_1: f64[3,5,5] = q):
+      r_1: f64[3,5,5] = for p_2: i64 in 0 .. 5 step 1 carry (q_2: f64[3,5,5] = q_1):
+        r_2: f64[3,5,5] = store(q_2, 0.0, p, p_1, p_2) {{index=[at, at, at]}}
+        yield r_2
+      yield r_1
+    yield r
+  a, saved = for t: i64 in 0 .. 3 step 1 carry (b: f64[5,5] = x, s: f64[3,5,5] = cleared):
+    s_1: f64[3,5,5] = for i: i64 in 0 .. 5 step 1 carry (s_2: f64[3,5,5] = s):
+      s_3: f64[3,5,5] = for j: i64 in 0 .. {end} step 1 carry (s_4: f64[3,5,5] = s_2):
+        v: f64 = load(b, i, j) {{index=[at, at]}}
+        s_5: f64[3,5,5] = store(s_4, v, t, {place}) {{index=[at, at, at]}}
+        yield s_5
+      yield s_3
+    c: f64[5,5] = for k: i64 in 1 .. 5 step 1 carry (d: f64[5,5] = b):
+      l: i64 = subtract(k, 1)
+      w: f64 = load(b, l, t) {{index=[at, at]}}
+      y: f64 = multiply(w, 2.0)
+      e: f64[5,5] = store(d, y, k, t) {{index=[at, at]}}
+      yield e{more}
+    yield c, {last}
+  return a, saved
+"""
+
+
+def test_a_copy_on_a_tape_is_read_instead():
+    text, _ = apart(ON_A_TAPE.format(end="5", place="i, j", more="", last="s_1").replace(
+        "a, saved = for", "a: f64[5,5], saved: f64[3,5,5] = for"))
+    assert "load(s_1, t, l, t)" in text and text.count("load(b") == 1
+
+
+@pytest.mark.parametrize("end, place, more, last", [
+    ("3", "i, j", "", "s_1"),       # not all of it
+    ("5", "j, i", "", "s_1"),       # in another order
+    ("5", "i, j", "\n    s_6: f64[3,5,5] = store(s_1, 0.0, t, 0, 0) {index=[at, at, at]}", "s_6"),     # changed
+])
+def test_what_is_no_copy_is_not_read_instead(end, place, more, last):
+    _, same = apart(ON_A_TAPE.format(end=end, place=place, more=more, last=last).replace(
+        "a, saved = for", "a: f64[5,5], saved: f64[3,5,5] = for"))
+    assert same

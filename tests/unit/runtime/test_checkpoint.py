@@ -268,3 +268,53 @@ def test_a_segment_saves_its_states_alone():
     assert 2 == sum("_tape = " in line and "empty(" in line for line in lines)       # of states, and in a segment
     slope = [burgers(u + 1e-20j * e, 12).imag / 1e-20 for e in np.eye(7)]
     np.testing.assert_allclose(gs.grad(burgers)(u, 12), slope, rtol=1e-12)
+
+
+def eliminated(a, every):
+    """Loops inside of a checkpointed one that overwrite parts of a matrix, element by element."""
+    a = a.copy()
+    n = a.shape[0]
+    r = np.zeros((n, n))
+    for k in gs.checkpoint(range(n), every=every) if every else range(n):
+        for j in range(k + 1, n):
+            for i in range(n):
+                r[k, j] += a[i, k] * a[i, j]
+            for i in range(n):
+                if a[i, j] > 0.0:
+                    a[i, j] -= a[i, k] * np.tanh(r[k, j])
+                else:
+                    a[i, j] *= np.sin(r[k, j]) + 0.5
+    return np.sum(r * a)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+@pytest.mark.parametrize("every", [1, 2, 3, 20])
+def test_loops_in_a_segment(n, every):
+    a = np.random.default_rng(n).normal(size=(n, n))
+    np.testing.assert_allclose(gs.grad(eliminated)(a, every), gs.grad(eliminated)(a, 0), rtol=1e-12, atol=1e-14)
+
+
+def test_loops_in_a_segment_run_once_more_with_it():
+    source = gs.grad(eliminated).source(np.ones((4, 4)), 2)
+    allocated = [line for line in source.splitlines() if "_tape" in line and "= empty(" in line]
+    assert not any(line.startswith(" " * 8) for line in allocated)      # none for a loop inside of a trip
+
+
+def swapped(u, n):
+    u, v = u.copy(), u.copy()
+    for _ in gs.checkpoint(range(n), memory=200_000):
+        for i in range(1, len(u) - 1):
+            v[i] = u[i] - 0.01 * u[i] * (u[i + 1] - u[i - 1])
+        u, v = v, u
+    return np.sum(u * u)
+
+
+def test_one_array_of_each_step_is_kept_where_two_are_exchanged():
+    u = 0.1 * np.random.default_rng(0).normal(size=1000)
+    assert peak(swapped, u, 100) < 200_000 + 10 * u.nbytes
+    assert gs.grad(swapped).source(u, 100).count("_tape = empty(") == 4      # u and v's ends between segments, u in one
+
+
+def test_a_step_reads_its_array_from_the_tape():
+    lines = gs.grad(burgers).source(np.ones(9), 5).splitlines()
+    assert 2 == sum(line.startswith(" " * 12) and ".copy()" in line for line in lines)      # forwards, and the adjoint
