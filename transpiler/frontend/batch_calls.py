@@ -73,7 +73,9 @@ def _lanes(tree: Any, axes: Any, name: str, size: BatchSize) -> tuple[Any, list[
         lane = Type(array.dtype, tuple(d for k, d in enumerate(array.shape) if k != at))
         stand_in = Var(array.name if isinstance(array, Var) else "x", lane)
         size.interpreter.stands[stand_in] = array
-        lanes.append(ArrayRef(stand_in) if lane.shape else stand_in)
+        # One element along the first axis of an array in C order is in C order itself.
+        order = leaf.layout if isinstance(leaf, ArrayRef) and at == 0 else "A"
+        lanes.append(ArrayRef(stand_in, layout=order) if lane.shape else stand_in)
         inputs.append(_axis_to_front(array, at))
     return unflatten(structure, lanes), inputs, flags
 

@@ -442,3 +442,24 @@ def test_axes_that_do_not_fit(options, args, text):
 def test_axes_that_are_none():
     with pytest.raises(TypeError, match="must be an int, None, or a tuple"):
         gradsmith.vmap(lambda x: x, in_axes="0")(A)
+
+
+def written_through_a_reshaped_view(x):
+    flat = x.reshape(-1)
+    flat[flat > 0.2] *= 3.0
+    x.ravel()[::2] += x[0, 0]
+    return np.sum(x**2)
+
+
+def test_lanes_in_c_order_are_written_through_reshaped_views():
+    each = [written_through_a_reshaped_view(x.copy()) for x in np.stack([A, -A])]
+    np.testing.assert_allclose(each, gradsmith.vmap(written_through_a_reshaped_view)(np.stack([A, -A])))
+    slope = gradsmith.grad(written_through_a_reshaped_view)
+    np.testing.assert_allclose([slope(A), slope(-A)], gradsmith.vmap(slope)(np.stack([A, -A])))
+
+
+def test_lanes_in_an_unknown_order_are_not_written_through_reshaped_views():
+    with pytest.raises(gradsmith.TranspileError, match="E123"):
+        gradsmith.vmap(written_through_a_reshaped_view, in_axes=1)(np.zeros((3, 2, 4)))
+    with pytest.raises(gradsmith.TranspileError, match="E123"):
+        gradsmith.vmap(written_through_a_reshaped_view)(np.zeros((4, 3, 2)).T)
