@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ gather ─ interchange ─ lay_out ─ ascend ─ waves ─ jam
-      ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ scalars ─ newest ─ hoist ─ apart ─ gather ─ interchange ─ lay_out ─ ascend
+      ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -49,6 +49,7 @@ from .optimize.rows import read_rows
 from .optimize.settle import settle
 from .optimize.simplify import simplify
 from .optimize.sink import sink_merges
+from .optimize.small_arrays import arrays_as_scalars, take_arms, write_out
 from .optimize.split_loops import split_loops
 from .optimize.stagger import stagger
 from .optimize.unchanged import drop_unchanged
@@ -84,6 +85,14 @@ def tidy(func: Func) -> Func:
     """After lowering: carries that do not change dropped, index arithmetic simplified, equal loads shared, what nobody
     reads dropped."""
     return drop_dead_code(share_common(simplify_all(drop_unchanged(func))))
+
+
+def scalars_all(func: Func) -> Func:
+    written = write_out(func)
+    if written is not func:
+        written = tidy(take_arms(tidy(written)))
+    found = arrays_as_scalars(written)
+    return func if found is written else tidy(found)
 
 
 def grow_all(func: Func) -> Func:
@@ -156,6 +165,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("rows", read_rows, "elements of rows read where the row is"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
+    Stage("scalars", scalars_all, "arrays of a few elements made scalars, with loops over them written out"),
     Stage("newest", read_newest, "reads of what is about to be overwritten"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("apart", read_apart, "reads of other places than those that a loop overwrites"),
