@@ -27,6 +27,7 @@ from .. import ops
 from ..ir.build import Builder, Names, building, const, current, int_const, located
 from ..ir.index import At
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
+from ..ir.types import I64
 from ..ir.walk import (
     Copier,
     all_statements,
@@ -79,7 +80,7 @@ def _decided(block: Block) -> Block:
     for old in block.stmts:
         stmt = substituted(old, replaced)
         stmt = with_blocks(stmt, [_decided(inner) for inner in blocks(stmt)])
-        if isinstance(stmt, If) and isinstance(stmt.pred, Const):
+        if isinstance(stmt, If) and isinstance(stmt.pred, Const) and not _may_name_sizes(stmt.targets):
             arm = stmt.then if stmt.pred.value else stmt.orelse
             stmts += arm.stmts
             replaced.update(zip(stmt.targets, arm.results, strict=True))
@@ -109,13 +110,18 @@ def _written_out(block: Block) -> Block:
 
 def _is_short(loop: For) -> bool:
     if not all(isinstance(v, Const) for v in (loop.lo, loop.hi, loop.step)) or loop.checkpoint is not None or (
-            loop.segment or not loop.step.value):                       # type: ignore[union-attr]
+            loop.segment or not loop.step.value or _may_name_sizes(loop.targets)):      # type: ignore[union-attr]
         return False
     inside = list(all_statements(loop.body))
     trips = len(_indices(loop))
     return 1 <= trips <= MOST and trips * len(inside) <= LONGEST and any(
         isinstance(s, Let) and s.op.access is not None and isinstance(s.args[0], Var) and is_small(s.args[0])
         for s in inside)
+
+
+def _may_name_sizes(targets: Sequence[Var]) -> bool:
+    """Whether there are ints, after which sizes may be named."""
+    return any(target.type == I64 for target in targets)
 
 
 def _indices(loop: For) -> range:

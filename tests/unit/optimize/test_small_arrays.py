@@ -120,3 +120,16 @@ def test_what_is_returned_stays_an_array():
         np.testing.assert_array_equal(want, got)
     text = show(result)
     assert "empty" not in text and "for" not in text and text.count("store(") == 2
+
+
+def selected(x):
+    y = x[x > 0.0]
+    return np.sum(y * y) + len(y)
+
+
+def test_sizes_that_a_short_loop_counts_stay():
+    """Of one element each, in a batch of one: the loop that counts those selected is short."""
+    x = np.array([[0.5], [-1.0]])
+    for rows in (x, x[:1]):
+        np.testing.assert_allclose(gradsmith.vmap(selected)(rows), [selected(row) for row in rows])
+        np.testing.assert_allclose(gradsmith.vmap(gradsmith.grad(selected))(rows), 2 * np.maximum(rows, 0.0))
