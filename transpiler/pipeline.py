@@ -95,8 +95,8 @@ def scalars_all(func: Func) -> Func:
     return func if found is written else tidy(found)
 
 
-def grow_all(func: Func) -> Func:
-    late = count_late(func)
+def grow_all(func: Func, report: Report | None = None) -> Func:
+    late = count_late(func, report)
     return grow_tapes(func if late is func else drop_dead_code(share_common(late)))
 
 
@@ -218,9 +218,9 @@ NAMES = (*(stage.name for stage in PARALLEL_STAGES), "calls", "sizes", "raise", 
 
 
 def reporting(stages: Sequence[Stage], report: Report) -> tuple[Stage, ...]:
-    """The stages, with lowering telling `report` what it does."""
+    """The stages, with those that have something to tell telling `report` what they do."""
     return tuple(replace(stage, apply=partial(cast(Callable[..., Func], stage.apply), report=report))
-                 if stage.name == "lower" else stage for stage in stages)
+                 if stage.name in ("grow", "lower") else stage for stage in stages)
 
 
 @dataclass

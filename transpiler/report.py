@@ -60,10 +60,12 @@ class Fusion:
 
 @dataclass
 class Report:
-    """sweeps: the transforms of a trace, in the order in which they were applied.  fusions: the blocks lowered."""
+    """sweeps: the transforms of a trace, in the order in which they were applied.  fusions: the blocks lowered.
+    counted_late: `while` loops whose trips the reverse sweep counts itself, so that they are not saved."""
 
     sweeps: list[Reverse | Forward | Batch] = field(default_factory=list)
     fusions: list[Fusion] = field(default_factory=list)
+    counted_late: set[Location | None] = field(default_factory=set)
 
     @property
     def made_loops(self) -> set[Var]:

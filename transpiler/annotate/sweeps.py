@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
+from ..errors import Location
 from ..ir.build import is_plain
 from ..ir.dims import substitute, symbol, symbols_of
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
@@ -21,7 +22,7 @@ def add_sweep_facts(report: Report, facts: Facts) -> None:
     # A loop's body may be traced several times, until it fits: the last one counts.
     for sweep in {_what_of(sweep): sweep for sweep in report.sweeps}.values():
         if isinstance(sweep, Reverse):
-            _residuals(sweep, facts)
+            _residuals(sweep, report.counted_late, facts)
         elif isinstance(sweep, Batch):
             _batched(sweep, facts)
 
@@ -63,7 +64,7 @@ def _inactive(sweeps: Iterable[Reverse | Forward], facts: Facts) -> None:
 # --- what the reverse part needs ---------------------------------------------------------------------------------
 
 
-def _residuals(sweep: Reverse, facts: Facts) -> None:
+def _residuals(sweep: Reverse, counted_late: Set[Location | None], facts: Facts) -> None:
     makers = definitions(sweep.func.body)
     known = {name for param in sweep.func.params for dim in param.type.shape for name in symbols_of(dim)} | {
         param.name for param in sweep.func.params}
@@ -78,6 +79,9 @@ def _residuals(sweep: Reverse, facts: Facts) -> None:
         for var in variables:
             let = overwritten.get(var)
             name = f"what {_array_of(let)} held" if let is not None else shown(var) or "a value"
+            made = scope.defined.get(var)
+            if isinstance(made, While) and made.loc in counted_late and var == made.targets[-1]:
+                continue
             if var in residuals.own:
                 _saved_again(scope, var, name, amount(var), residuals.own[var], facts)
             else:

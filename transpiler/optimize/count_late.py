@@ -35,17 +35,18 @@ from ..ir.walk import (
     with_body,
     with_contents,
 )
+from ..report import Report
 
 
-def count_late(func: Func) -> Func:
+def count_late(func: Func, report: Report | None = None) -> Func:
     if not any(isinstance(s, While) for s in all_statements(func.body)):
         return func
     with building(Names(used_names(func))):
-        return with_body(func, _visit(func.body, Ints(func.body)))
+        return with_body(func, _visit(func.body, Ints(func.body), report))
 
 
-def _visit(block: Block, ints: Ints) -> Block:
-    stmts = [with_blocks(s, [_visit(b, ints) for b in blocks(s)]) for s in block.stmts]
+def _visit(block: Block, ints: Ints, report: Report | None) -> Block:
+    stmts = [with_blocks(s, [_visit(b, ints, report) for b in blocks(s)]) for s in block.stmts]
     for targets in [s.targets for s in stmts]:
         at = next((k for k, s in enumerate(stmts) if s.targets == targets), None)
         nest = _nest(stmts[at], stmts[:at], ints) if at is not None else None
@@ -58,6 +59,8 @@ def _visit(block: Block, ints: Ints) -> Block:
                 _Counting(nest).statement(reader)
             stmts[at + 1 + end] = replace(b.stmts[-1], targets=reader.targets)  # type: ignore[arg-type]
             del stmts[at]
+            if report is not None:
+                report.counted_late.update(s.loc for s in all_statements(nest.loops[-1].body) if isinstance(s, While))
     return with_contents(block, stmts)
 
 
