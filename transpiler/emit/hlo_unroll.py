@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from ..ir.build import Names, building, int_const
-from ..ir.nodes import Block, Const, For, Func, Value, Var
+from ..ir.build import Names, building
+from ..ir.nodes import Block, For, Func, Value, Var
 from ..ir.types import I64
+from ..ir.unroll import known_indices, written_out
 from ..ir.walk import (
-    Copier,
     all_statements,
     blocks,
     bound_inside,
@@ -41,8 +41,9 @@ def _unrolled(block: Block, sizes: Set[str]) -> Block:
     with building() as b:
         for old in block.stmts:
             stmt = substituted(old, replaced)
-            if isinstance(stmt, For) and _has_to_be(stmt, sizes):
-                replaced.update(zip(stmt.targets, _written_out(stmt), strict=True))
+            indices = _has_to_be(stmt, sizes) if isinstance(stmt, For) else None
+            if isinstance(stmt, For) and indices is not None:
+                replaced.update(zip(stmt.targets, written_out(stmt, indices), strict=True))
                 changed = True
                 continue
             inner = with_blocks(stmt, [_unrolled(x, sizes) for x in blocks(stmt)])
@@ -53,26 +54,11 @@ def _unrolled(block: Block, sizes: Set[str]) -> Block:
     return Block(tuple(b.stmts), tuple(replacement(r, replaced) for r in block.results))
 
 
-def _has_to_be(loop: For, sizes: Set[str]) -> bool:
-    if not all(isinstance(v, Const) for v in (loop.lo, loop.hi, loop.step)):
-        return False
+def _has_to_be(loop: For, sizes: Set[str]) -> range | None:
+    """The indices of a loop that has to be written out."""
+    indices = known_indices(loop)
     inside = {loop.index.name} | {v.name for s in all_statements(loop.body) for v in (*s.targets, *bound_inside(s))
                                   if v.type == I64}
-    count = len(_indices(loop)) * sum(1 for _ in all_statements(loop.body))
-    return not inside.isdisjoint(sizes) and count <= MOST
-
-
-def _indices(loop: For) -> range:
-    return range(loop.lo.value, loop.hi.value, loop.step.value)                 # type: ignore[union-attr]
-
-
-def _written_out(loop: For) -> list[Value]:
-    carried: list[Value] = list(loop.inits)
-    for index in _indices(loop):
-        copier = Copier({loop.index: int_const(index), **dict(zip(loop.carries, carried, strict=True))},
-                        {loop.index.name: index})
-        for stmt in loop.body.stmts:
-            copier.statement(stmt)
-        carried = [copier.value(r) for r in loop.body.results]
-    return carried
-
+    if indices is None or inside.isdisjoint(sizes) or len(indices) * sum(1 for _ in all_statements(loop.body)) > MOST:
+        return None
+    return indices

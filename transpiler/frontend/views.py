@@ -14,7 +14,7 @@ from .. import ops
 from ..ir.nodes import Value
 from ..ops.base import RuleError
 from ..ops.einsum import parse
-from ..ops.spelling import find_spelling, is_value
+from ..ops.spelling import find_spelling, is_value, spelling_key
 from . import layout
 from .values import ArrayRef, FunctionView, from_numpy, is_static, to_python
 
@@ -34,7 +34,7 @@ VIEWS: frozenset[Any] = frozenset(_VIEWS)
 # Functions that give the argument itself where it is already what they are to give.
 _SAME: tuple[Any, ...] = (
     np.asarray, np.asanyarray, np.asarray_chkfinite, np.require, np.real_if_close, np.real, np.ndarray.real,
-    np.ndarray.conj, np.ndarray.conjugate,
+    np.ndarray.conj, np.ndarray.conjugate, np.diff,
 )
 SAME: frozenset[Any] = frozenset(_SAME)
 _SAME_UNLESS_COPIED: tuple[Any, ...] = (np.array, np.ndarray.astype, np.astype)
@@ -44,8 +44,8 @@ SAME_UNLESS_COPIED: frozenset[Any] = frozenset(_SAME_UNLESS_COPIED)
 _ARRAYS: tuple[Any, ...] = (
     np.reshape, np.broadcast_to, np.where, np.select, np.array, np.asarray, np.asanyarray, np.asarray_chkfinite,
     np.require, np.copy, np.zeros, np.ones, np.full, np.empty, np.zeros_like, np.ones_like, np.full_like, np.empty_like,
-    np.roll, np.isin,
-    np.real_if_close, np.resize, np.block,
+    np.roll, np.isin, np.real_if_close, np.resize, np.block, np.pad, np.tile, np.cross, np.tensordot,
+    np.linalg.tensordot, np.linalg.tensorsolve, ("scipy.special", "polygamma"),
 )
 ARRAYS: frozenset[Any] = frozenset(_ARRAYS)
 ARRAYS_OF_ARRAYS: frozenset[Any] = frozenset((np.ndarray.copy, np.ndarray.astype, np.astype))
@@ -80,8 +80,8 @@ def of_result(key: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: A
 
 def gives_array(key: Any, args: Sequence[Any]) -> bool:
     """Whether a result without axes is an array and no scalar."""
-    return _hashable(key) and (key in ARRAYS or (key in ARRAYS_OF_ARRAYS and bool(args) and isinstance(
-        args[0], ArrayRef)))
+    known = spelling_key(key)
+    return known in ARRAYS or (known in ARRAYS_OF_ARRAYS and bool(args) and isinstance(args[0], ArrayRef))
 
 
 def makes_views(key: Any) -> bool:
@@ -169,7 +169,7 @@ def of_known(it: Interpreter, key: Any, args: tuple[Any, ...], kwargs: dict[str,
         for ref, array in held:
             if np.may_share_memory(result, array):
                 return _known_view(key, args, kwargs, ref, array, result, None)
-        made = from_numpy(result) if result.ndim or not gives_array(key, args) else ArrayRef(known=np.array(result))
+        made = from_numpy(result) if result.ndim or result.dtype.kind not in "biufc" else ArrayRef(known=result)
         if isinstance(made, ArrayRef) and _is_read_only(key, result):
             made.owner = "read-only"
         return made

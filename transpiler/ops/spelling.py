@@ -69,22 +69,28 @@ def spelled(*keys: Any) -> Callable[[F], F]:
     return put
 
 
-def find_spelling(key: Any) -> Callable[..., Any] | None:
-    """The spelling of what the user's code names, or None.
+def spelling_key(key: Any) -> Any:
+    """What the spelling of a callable is registered under, None where it has none.
 
     Functions of modules that are slow to import are registered as ("scipy.special", "erf"): whoever holds such a
     function has imported its module.
     """
     try:
-        found = SPELLINGS.get(key)
+        if key in SPELLINGS:
+            return key
     except TypeError:        # unhashable
         return None
-    if found is None and callable(key):
+    if callable(key):
         name = getattr(key, "__name__", "")
         for module in LAZY_MODULES:
-            if getattr(sys.modules.get(module), name, None) is key:
-                return SPELLINGS.get((module, name))
-    return found
+            if getattr(sys.modules.get(module), name, None) is key and (module, name) in SPELLINGS:
+                return module, name
+    return None
+
+
+def find_spelling(key: Any) -> Callable[..., Any] | None:
+    """The spelling of what the user's code names, or None."""
+    return SPELLINGS.get(spelling_key(key))
 
 
 # ---------------------------------------------------------------------------------------------------------------

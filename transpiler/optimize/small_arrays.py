@@ -11,7 +11,7 @@
 
 Such is the state of an ordinary differential equation in `np.array([x, y])`.  Its size is known, and so are all places
 where it is read and written; loops over its elements are written out.  A compiler keeps scalars in registers, and sees
-through what goes from trip to trip in them.  A sum from zero on is its first term: a zero may change its sign.
+through what goes from trip to trip in them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 from .. import ops
-from ..ir.build import Builder, Names, building, const, current, int_const, located
+from ..ir.build import Builder, Names, building, const, current, located
+from ..ir.dependence import position_of
 from ..ir.index import At
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value, Var, While
 from ..ir.types import I64
+from ..ir.unroll import known_indices, written_out
 from ..ir.walk import (
-    Copier,
     all_statements,
     blocks,
     operands,
@@ -99,8 +100,9 @@ def _written_out(block: Block) -> Block:
         for old in block.stmts:
             stmt = substituted(old, replaced)
             stmt = with_blocks(stmt, [_written_out(inner) for inner in blocks(stmt)])
-            if isinstance(stmt, For) and _is_short(stmt):
-                replaced.update(zip(stmt.targets, _trips_of(stmt), strict=True))
+            indices = _short(stmt) if isinstance(stmt, For) else None
+            if isinstance(stmt, For) and indices is not None:
+                replaced.update(zip(stmt.targets, written_out(stmt, indices), strict=True))
                 changed = True
                 continue
             changed = changed or stmt is not old
@@ -108,35 +110,22 @@ def _written_out(block: Block) -> Block:
     return Block(tuple(b.stmts), tuple(replacement(r, replaced) for r in block.results)) if changed else block
 
 
-def _is_short(loop: For) -> bool:
-    if not all(isinstance(v, Const) for v in (loop.lo, loop.hi, loop.step)) or loop.checkpoint is not None or (
-            loop.segment or not loop.step.value or _may_name_sizes(loop.targets)):      # type: ignore[union-attr]
-        return False
+def _short(loop: For) -> range | None:
+    """The indices of a short loop over elements of small arrays."""
+    indices = known_indices(loop)
+    if not indices or loop.checkpoint is not None or loop.segment or _may_name_sizes(loop.targets):
+        return None
     inside = list(all_statements(loop.body))
-    trips = len(_indices(loop))
-    return 1 <= trips <= MOST and trips * len(inside) <= LONGEST and any(
-        isinstance(s, Let) and s.op.access is not None and isinstance(s.args[0], Var) and is_small(s.args[0])
-        for s in inside)
+    if len(indices) > MOST or len(indices) * len(inside) > LONGEST or not any(
+            isinstance(s, Let) and s.op.access is not None and isinstance(s.args[0], Var) and is_small(s.args[0])
+            for s in inside):
+        return None
+    return indices
 
 
 def _may_name_sizes(targets: Sequence[Var]) -> bool:
     """Whether there are ints, after which sizes may be named."""
     return any(target.type == I64 for target in targets)
-
-
-def _indices(loop: For) -> range:
-    return range(loop.lo.value, loop.hi.value, loop.step.value)         # type: ignore[union-attr]
-
-
-def _trips_of(loop: For) -> list[Value]:
-    carried: list[Value] = list(loop.inits)
-    for index in _indices(loop):
-        copier = Copier({loop.index: int_const(index), **dict(zip(loop.carries, carried, strict=True))},
-                        {loop.index.name: index})
-        for stmt in loop.body.stmts:
-            copier.statement(stmt)
-        carried = [copier.value(r) for r in loop.body.results]
-    return carried
 
 
 # --- which arrays ------------------------------------------------------------------------------------------------
@@ -197,8 +186,7 @@ class _Arrays:
 
 def place_of(let: Let) -> int | None:
     """The number of the element that is read or written, in C's order; None where it is not known."""
-    shape = let.args[0].type.shape
-    places = let.args[1 if let.op.access == "load" else 2:]
+    shape, places = let.args[0].type.shape, position_of(let)
     if not all(isinstance(item, At) for item in let.params["index"]) or not all(
             isinstance(p, Const) and 0 <= p.value < size for p, size in zip(places, shape, strict=True)):
         return None
@@ -256,10 +244,9 @@ class _Rewriter:
             self._replaced[let.targets[0]] = elements[place]
             return
         value = replacement(let.args[1], self._replaced)
-        before = elements[place]
-        if let.op.access == "add_at" and not (isinstance(before, Const) and before.value == 0):    # as in `put_back`
+        if let.op.access == "add_at":
             with located(let.loc):
-                value = ops.add(before, value)
+                value = ops.add(elements[place], value)
         self._elements[let.targets[0]] = (*elements[:place], value, *elements[place + 1:])
 
     def _elements_of(self, array: Value) -> tuple[Value, ...]:

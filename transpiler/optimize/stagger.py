@@ -19,16 +19,15 @@ After L. Lamport, "The parallel execution of DO loops" (1974), and unroll-and-ja
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..ir.build import choose, current, for_loop, located, plus
 from ..ir.dependence import Order, position_of
-from ..ir.ints import Ints
-from ..ir.nodes import For, Func, Let, Stmt, Value, Var
-from ..ir.walk import Copier, all_statements, exchanged
+from ..ir.nodes import For, Func, Let, Value, Var
+from ..ir.walk import Copier
 from ..ops.base import Lowering
 from .dependence import Access, Dependences, step_of
-from .nest_parts import Nest, Part, parts_of
+from .nest_parts import Nest, Part
+from .tables import Table, exchange_tables
 
 ROWS = 3
 BEHIND = 1          # cells that a row is behind the one above it
@@ -37,53 +36,14 @@ SHARE = 5           # where the whole cell is not more than so many chains: it k
 
 
 def stagger(func: Func) -> Func:
-    if not any(isinstance(s, For) and any(isinstance(x, For) for x in s.body.stmts) for s in all_statements(func.body)):
-        return func
-    ints = Ints(func.body)
-
-    def change(stmt: Stmt, old: Stmt) -> list[Stmt]:
-        rows = _rows_of(stmt, ints) if isinstance(stmt, For) and stmt is old else None
-        if rows is None:
-            return [stmt]
-        outer, inner = rows
-        _emit(outer, inner)
-        loop = current().stmts.pop()
-        assert isinstance(loop, For)
-        return [replace(loop, targets=outer.targets)]       # others refer to these
-
-    return exchanged(func, change)
+    return exchange_tables(func, _staggered)
 
 
-def _rows_of(outer: For, ints: Ints) -> tuple[For, For] | None:
-    """The loop over rows and the one over cells; None where it is not of this kind, not allowed or not worth it."""
-    if sum(isinstance(s, For) for s in outer.body.stmts) != 1 or not all(
-            isinstance(s, For) or (isinstance(s, Let) and s.op.is_pure and s.op.raises is None)
-            for s in outer.body.stmts):
-        return None
-    nest = parts_of(outer, ints)
-    if nest is None or len(nest.parts) != 1:
-        return None
-    (part,) = nest.parts
-    inner = part.loop
-    if (inner is None or nest.depends(inner.lo) or nest.depends(inner.hi)
-            or any(isinstance(s, Let) and s.op.raises is not None for s in inner.body.stmts)
-            or any(len(access.loops) == 1 for access in part.accesses)):    # of a row, read before its cells
-        return None
-    dependences = Dependences(ints)
-    if not _waits(nest, part, inner, dependences) or not _keeps_order(outer, inner, part, dependences):
-        return None
-    return outer, inner
-
-
-def _keeps_order(outer: For, inner: For, part: Part, dependences: Dependences) -> bool:
-    """Whether no cell needs, or overwrites what is needed by, one of a row above that is further ahead than that."""
-    order: list[Order] = [(outer, outer, "before", 1), (inner, inner, "after", BEHIND + 1)]
-    return not any(_matters(a, b) and dependences.may_meet(a, b, order) for a in part.accesses for b in part.accesses)
-
-
-def _matters(a: Access, b: Access) -> bool:
-    """Adds, too, keep their order."""
-    return a.root == b.root and (a.writes or b.writes)
+def _staggered(table: Table) -> bool:
+    if not _waits(table.nest, table.part, table.inner, table.dependences) or not table.keeps_order(BEHIND + 1):
+        return False
+    _emit(table.outer, table.inner)
+    return True
 
 
 def _waits(nest: Nest, part: Part, inner: For, dependences: Dependences) -> bool:

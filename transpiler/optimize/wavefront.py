@@ -16,18 +16,16 @@ After L. Lamport, "The parallel execution of DO loops" (1974).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 
 from .. import ops
-from ..ir.build import current, for_loop, int_const, located, plus
+from ..ir.build import for_loop, int_const, plus
 from ..ir.dependence import Order
-from ..ir.ints import Ints
-from ..ir.nodes import For, Func, Let, Stmt, Value, Var
-from ..ir.walk import Copier, all_statements, exchanged
+from ..ir.nodes import Func, Value, Var
+from ..ir.walk import Copier
 from ..ops.base import Lowering
-from .dependence import Access, Dependences, step_of
-from .nest_parts import parts_of
+from .dependence import step_of
+from .tables import Table, cell_of, exchange_tables, matters
 
 ROWS = 8            # at a time: enough for the vectors of float64 that there are
 BEHIND = (1, 2)     # cells that a row may be behind the one above it
@@ -35,81 +33,37 @@ DEAR = 4            # additions in a cell for each element that it reads or writ
 
 
 def run_in_waves(func: Func) -> Func:
-    if not any(isinstance(s, For) and any(isinstance(x, For) for x in s.body.stmts) for s in all_statements(func.body)):
-        return func
-    ints = Ints(func.body)
-
-    def change(stmt: Stmt, old: Stmt) -> list[Stmt]:
-        found = _table_of(stmt, ints) if isinstance(stmt, For) and stmt is old else None
-        if found is None:
-            return [stmt]
-        with located(stmt.loc):
-            _emit(found)
-        loop = current().stmts.pop()
-        assert isinstance(loop, For)
-        return [replace(loop, targets=found.outer.targets)]     # others refer to these
-
-    return exchanged(func, change)
+    return exchange_tables(func, _in_waves)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A loop over rows, that over a row's cells, and what is read before it.  behind: how many cells each row is to be
-    behind the one above."""
-
-    outer: For
-    inner: For
-    before: tuple[Let, ...]
-    behind: int
+def _in_waves(table: Table) -> bool:
+    behind = next(filter(table.keeps_order, BEHIND), None) if _is_dear(table) and _waits(table) else None
+    if behind is None:
+        return False
+    _emit(table, behind)
+    return True
 
 
-def _table_of(loop: For, ints: Ints) -> _Table | None:
-    """None where the nest is not of this kind, the order of cells may not be changed, or it would not pay."""
-    if sum(isinstance(s, For) for s in loop.body.stmts) != 1:
-        return None
-    nest = parts_of(loop, ints)
-    if nest is None or len(nest.parts) != 1:
-        return None
-    (part,) = nest.parts
-    inner = part.loop
-    if inner is None or nest.depends(inner.lo) or nest.depends(inner.hi) or any(
-            len(access.loops) == 1 for access in part.accesses):        # of a row, read before its cells
-        return None
-    before = tuple(s for s in loop.body.stmts if isinstance(s, Let))
-    if any(let.op.raises is not None for let in (*before, *_lets(inner))) or not _is_dear([*before, *_lets(inner)]):
-        return None
-    dependences = Dependences(ints)
-    pairs = [(a, b) for a in part.accesses for b in part.accesses if _matters(a, b)]
-    in_row: list[Order] = [(loop, loop, "same", 0), (inner, inner, "before", 1)]
-    if not any(not b.writes and dependences.may_meet(a, b, in_row) for a, b in pairs):
-        return None                                                     # the row's cells do not wait
-    for behind in BEHIND:
-        ahead: list[Order] = [(loop, loop, "before", 1), (inner, inner, "after", behind)]
-        if not any(dependences.may_meet(a, b, ahead) for a, b in pairs):
-            return _Table(loop, inner, before, behind)
-    return None
+def _waits(table: Table) -> bool:
+    """Whether the cells of a row wait for each other."""
+    accesses, dependences = table.part.accesses, table.dependences
+    in_row: list[Order] = [(table.outer, table.outer, "same", 0), (table.inner, table.inner, "before", 1)]
+    return any(matters(a, b) and not b.writes and dependences.may_meet(a, b, in_row)
+               for a in accesses for b in accesses)
 
 
-def _matters(a: Access, b: Access) -> bool:
-    """Adds, too, keep their order."""
-    return a.root == b.root and (a.writes or b.writes)
-
-
-def _is_dear(lets: Iterable[Let]) -> bool:
+def _is_dear(table: Table) -> bool:
+    lets = [*table.before, *cell_of(table.inner)]
     cost = sum(let.op.cost for let in lets if let.op.lowering is Lowering.ELEMENTWISE and let.target.type.is_inexact)
     return cost >= DEAR * sum(let.op.access is not None for let in lets)
-
-
-def _lets(loop: For) -> list[Let]:
-    return [s for s in loop.body.stmts if isinstance(s, Let)]
 
 
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def _emit(table: _Table) -> None:
+def _emit(table: Table, behind: int) -> None:
     """The new loops, at the current builder."""
-    outer, inner, behind = table.outer, table.inner, table.behind
+    outer, inner = table.outer, table.inner
     down, along = step_of(outer), step_of(inner)
 
     def block(first: Var, *arrays: Value) -> Sequence[Value]:
@@ -133,7 +87,7 @@ def _emit(table: _Table) -> None:
         i = first + k if down > 0 else first - k
         j = t - behind_first if along > 0 else t + behind_first
         copier = Copier({outer.index: i, inner.index: j, **dict(zip(inner.carries, arrays))})
-        for let in (*table.before, *_lets(inner)):
+        for let in (*table.before, *cell_of(inner)):
             copier.statement(let)
         return [copier.value(r) for r in inner.body.results]
 

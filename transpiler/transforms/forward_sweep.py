@@ -23,7 +23,7 @@ from typing import Any
 from .. import ops
 from ..errors import error
 from ..ir.build import Builder, building, const, current, int_const, size_value
-from ..ir.dims import maximum, symbol
+from ..ir.dims import maximum, symbol, symbols_of
 from ..ir.index import At, Span
 from ..ir.nodes import Block, Check, Const, For, If, Stmt, Value, Var, While
 from ..ir.types import Type
@@ -98,10 +98,9 @@ class ForwardSweep:
             home = self._home(self.scopes.of[var])
             assert home is not None
             loops, path = home.loops(), _owners(home)
-            inner = [as_dim(size_value(most)) for each in loops[loops.index(loop) + 1:]
-                     if (most := self.places.most_trips(each)) is not None]
-            shape = [now if self.places.is_shared(dim) else most for dim, now, most in zip(
-                var.type.shape, copier.type(var.type).shape, self._most_elements(var, home))]
+            inner = [self._most_trips_inside(each) for each in loops[loops.index(loop) + 1:]]
+            shape = [self._most_elements(var, dim, home) if self._changes_in(loop, dim) else now
+                     for dim, now in zip(var.type.shape, copier.type(var.type).shape)]
             threads.append(self._thread(var, Type(var.type.dtype, (as_dim(trips), *inner, *shape)),
                                         tuple(path[path.index(loop):])))
         self._without_checks = True
@@ -111,6 +110,11 @@ class ForwardSweep:
         for made in scratch.stmts:
             copier.statement(made)
         return {var: copier.value(self._state[t]) for var, t in zip(own, threads, strict=True)}
+
+    def _most_trips_inside(self, loop: For) -> Any:
+        most = self.places.most_trips(loop)
+        assert most is not None         # or nothing of its iterations would be saved on a tape of a loop around
+        return as_dim(size_value(most))
 
     def _room(self, loop: For, copier: Copier) -> Value:
         """The length of tapes of one run of an inner loop; the same for all runs where that is known, so that they can
@@ -128,7 +132,8 @@ class ForwardSweep:
 
     def _tape(self, var: Var, home: Scope) -> Thread:
         dims = [as_dim(self._trips[loop]) for loop in home.loops()]
-        return self._thread(var, Type(var.type.dtype, (*dims, *self._most_elements(var, home))), tuple(_owners(home)))
+        shape = [self._most_elements(var, dim, home) for dim in var.type.shape]
+        return self._thread(var, Type(var.type.dtype, (*dims, *shape)), tuple(_owners(home)))
 
     def _thread(self, var: Var, type: Type, path: tuple[Stmt, ...]) -> Thread:
         start = ops.empty(shape=type.shape, dtype=type.dtype)
@@ -141,16 +146,18 @@ class ForwardSweep:
 
         return Thread(start, start.name, path, update, saves=var)
 
-    def _most_elements(self, var: Var, home: Scope) -> list[Any]:
-        """The shape of a variable, as long along each axis as it is in any iteration."""
-        found = []
-        for dim in var.type.shape:
-            most = self.places.most(dim, home.loops())
-            if most is None:
-                raise error("E204", f"the derivative needs `{var.name}` of every iteration, and its size changes "
-                            "from one to the next", home.owner.loc if home.owner else None, kind=NotImplementedError)
-            found.append(most if most == dim else as_dim(size_value(maximum(most, 0))))
-        return found
+    def _most_elements(self, var: Var, dim: Any, home: Scope) -> Any:
+        """How long a variable is along an axis in any iteration."""
+        most = self.places.most(dim, home.loops())
+        if most is None:
+            raise error("E204", f"the derivative needs `{var.name}` of every iteration, and its size changes "
+                        "from one to the next", home.owner.loc if home.owner else None, kind=NotImplementedError)
+        return most if most == dim else as_dim(size_value(maximum(most, 0)))
+
+    def _changes_in(self, loop: For, dim: Any) -> bool:
+        """Whether a size may be another one in each iteration of a loop."""
+        names, inside = self.scopes.by_name(), self.scopes.inside[(loop, 0)]
+        return any(inside in self.scopes.of[names[s]].around() for s in symbols_of(dim) if s in names)
 
     def _through(self, stmt: Stmt, threads: Sequence[Thread]) -> None:
         self._begin(threads)

@@ -158,9 +158,9 @@ def _direction(dim: Any, name: str) -> int:
         inside = [atom for atom in monomial if name in symbols_of(DimExpr((((atom,), 1),)))]
         if not inside:
             continue
-        others = [atom for atom in monomial if atom not in inside]
-        if len(inside) > 1 or any((bounds(DimExpr((((atom,), 1),)))[0] or 0) < 0 or bounds(
-                DimExpr((((atom,), 1),)))[0] is None for atom in others):
+        factor = tuple(atom for atom in monomial if atom not in inside)
+        least, _ = bounds(DimExpr(((factor, 1),)))
+        if len(inside) > 1 or least is None or least < 0:
             return 0
         (atom,) = inside
         sign = 1

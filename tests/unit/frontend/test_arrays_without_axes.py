@@ -1,12 +1,18 @@
 """Arrays without axes: other names may share them, and what changes them is seen through all names; NumPy's scalars are
 values."""
 
+import itertools
+import warnings
+
 import numpy as np
 import pytest
+import scipy.special
 from everywhere import TRIPS, check_everywhere, collect, ramp
 from tracing import run, traced
 
 from gradsmith.transpiler.errors import TranspileError
+from gradsmith.transpiler.frontend.views import VIEWS, gives_array
+from gradsmith.transpiler.ops.spelling import find_spelling
 
 PROGRAMS = []
 program = collect(PROGRAMS)
@@ -86,6 +92,23 @@ def copies(x):
     return c + 2 * a + 3 * p + 4 * m
 
 
+@program((X,))
+def products_of_all_axes(x):
+    s, p = np.tensordot(x, x, 1), scipy.special.polygamma(1, np.abs(x[0]))
+    t, q = s, p
+    t *= 2
+    q += x[1]
+    return s * p
+
+
+@program((X,))
+def differences_of_order_zero(x):
+    y = x.copy()
+    d = np.diff(y, n=0)
+    d[0] = 5 * x[1]
+    return y[0] + d[1]
+
+
 def ints(x, n):
     k = np.where(n > 1, 1, 0)
     total = np.array(0.0)
@@ -140,3 +163,34 @@ def test_half_a_number_is_not_added_to_an_int():
 
     with pytest.raises(TranspileError, match="Cannot cast ufunc 'add' output"):
         traced(f, ramp(2))
+
+
+OPERANDS = {"scalar": np.float64(0.5), "vector": X, "matrix": np.array([[2.0, 0.3], [0.1, 1.0]]), "one": X[:1], "0": 0,
+            "()": ()}
+# Of which they make an array of another kind than the types of the operands tell.
+IN_PLACE = {np.put, np.place, np.putmask, np.copyto, np.fill_diagonal, np.random.shuffle}
+
+
+def functions_that_numpy_has():
+    for module in (np, np.linalg, scipy.special):
+        for name in dir(module):
+            function = getattr(module, name)
+            if callable(function) and not isinstance(function, type) and find_spelling(function) is not None and (
+                    function not in VIEWS | IN_PLACE):
+                yield pytest.param(function, id=f"{module.__name__}.{name}")
+
+
+@pytest.mark.parametrize("function", functions_that_numpy_has())
+def test_what_gives_arrays_without_axes_is_known(function):
+    """Of all functions, called with one or two operands of some kinds each."""
+    for count in (1, 2):
+        for kinds in itertools.product(OPERANDS, repeat=count):
+            operands = [OPERANDS[kind] for kind in kinds]
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    result = function(*operands)
+                except Exception:       # not for such operands
+                    continue
+            if isinstance(result, (np.ndarray, np.generic)) and not result.ndim:
+                assert isinstance(result, np.ndarray) == gives_array(function, operands), kinds

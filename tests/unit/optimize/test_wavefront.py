@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from table_texts import table
 
 import gradsmith
 from gradsmith.transpiler import ops
@@ -18,39 +19,19 @@ from gradsmith.transpiler.optimize.wavefront import run_in_waves
 
 ops.load_table()
 
-CELLS = """
-func f(a: f64[n,m], b: f64[n], lo: i64, h: i64, w: i64) -> (f64[n,m]):
-  a4: f64[n,m] = for i: i64 in {rows} carry (a1: f64[n,m] = a):
-    {before}
-    i0: i64 = subtract(i, 1)
-    i2: i64 = add(i, 1)
-    a3: f64[n,m] = for j: i64 in {cells} carry (a2: f64[n,m] = a1):
-      j0: i64 = subtract(j, 1)
-      j1: i64 = subtract(j, 2)
-      j2: i64 = add(j, 1)
-      j3: i64 = add(j, 2)
-      u: f64 = load(a2, {above}) {{index=[at,at]}}
-      v: f64 = load(a2, {beside}) {{index=[at,at]}}
-      s: f64 = multiply(u, {factor})
-      t: f64 = add(s, v)
-      e: f64 = {dear}(t)
-      g: f64 = {dear}(e)
-      {write}
-      yield a5
-    yield a3
-  return a4
-"""
-PLAIN = {"rows": "1 .. h step 1", "cells": "lo .. w step 1", "before": "b1: f64 = load(b, i) {index=[at]}",
-         "above": "i0, j", "beside": "i, j0", "factor": "b1", "dear": "tanh",
-         "write": "a5: f64[n,m] = store(a2, g, i, j) {index=[at,at]}"}
 BOUNDS = [(2, 1, 5), (2, 2, 2), (2, 2, 3), (2, 5, 4), (2, 7, 8), (3, 8, 8), (5, 8, 3), (2, 9, 20), (4, 17, 20),
           (2, 18, 9), (1, 10, 3), (2, 18, 20)]
+
+
+def dear_table(dear="tanh", **changes):
+    """Of twice as dear cells."""
+    return table(**{"dear": dear, "again": dear, "write": "a5: f64[n,m] = store(a2, g, i, j) {index=[at,at]}", **changes})
 
 
 def waves(**changes):
     """The cells that a row is behind the one above it, 0 where the func is as it was; results were compared for rows and
     cells of many numbers, with each wave's rows in either order."""
-    func = parse_func(CELLS.format(**{**PLAIN, **changes}))
+    func = parse_func(dear_table(**changes))
     result = run_in_waves(func)
     verify(result)
     if result is func:
@@ -73,7 +54,7 @@ def waves(**changes):
 
 def test_rows_that_wait_for_the_row_above_and_for_themselves():
     assert 1 == waves()
-    result = run_in_waves(parse_func(CELLS.format(**PLAIN)))
+    result = run_in_waves(parse_func(dear_table()))
     loops = [s for s in all_statements(result.body) if isinstance(s, For)]
     assert [False, False, True] == [loop.abreast for loop in loops]
     assert show(result) == show(parse_func(show(result)))
@@ -117,7 +98,7 @@ def test_what_stays_as_it_is(changes):
 
 
 def test_text_that_imports_nothing_of_ours_goes_over_ranges():
-    result = run_in_waves(parse_func(CELLS.format(**PLAIN)))
+    result = run_in_waves(parse_func(dear_table()))
     assert "in abreast(" in emit(result, name="f")
     text = emit(result, name="f", standalone=True)
     assert "abreast" not in text and "for row in range(" in text

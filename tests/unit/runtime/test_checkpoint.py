@@ -318,3 +318,28 @@ def test_one_array_of_each_step_is_kept_where_two_are_exchanged():
 def test_a_step_reads_its_array_from_the_tape():
     lines = gs.grad(burgers).source(np.ones(9), 5).splitlines()
     assert 2 == sum(line.startswith(" " * 12) and ".copy()" in line for line in lines)      # forwards, and the adjoint
+
+
+def of_run_time_sizes(x, sizes, n, again):
+    total = 0.0
+    for i in range(n):
+        m = sizes[i]
+        z = np.zeros(m)
+        z[:] = x[:m]
+        for _ in gs.checkpoint(range(3), every=2) if again else range(3):
+            z[0] = np.sin(z[0]) * z[m - 1]
+            for j in range(m):
+                z[j] = np.cos(z[j]) * x[j] + z[0]
+        total = total + np.sum(z * z)
+    return total
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_an_inner_loop_on_an_array_whose_size_each_trip_finds_runs_again(again):
+    x, sizes = np.array([0.5, 0.3, 0.9, 0.05]), np.array([2, 4, 1, 3])
+    gradient = gs.grad(of_run_time_sizes, argnums=0)
+    for n in (0, 1, 4):
+        slope = [
+            (of_run_time_sizes(x + 1e-6 * e, sizes, n, False) - of_run_time_sizes(x - 1e-6 * e, sizes, n, False)) / 2e-6
+            for e in np.eye(4)]
+        np.testing.assert_allclose(gradient(x, sizes, n, again), slope, rtol=1e-6, atol=1e-8)
