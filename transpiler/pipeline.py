@@ -1,7 +1,7 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ scalars ─ newest ─ hoist ─ apart ─ gather ─ interchange ─ lay_out ─ ascend
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ gather ─ interchange ─ lay_out ─ ascend
       ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
@@ -92,7 +92,7 @@ def scalars_all(func: Func) -> Func:
     if written is not func:
         written = tidy(take_arms(tidy(written)))
     found = arrays_as_scalars(written)
-    return func if found is written else tidy(found)
+    return func if found is written else hoist_all(tidy(found))
 
 
 def grow_all(func: Func, report: Report | None = None) -> Func:
@@ -165,10 +165,10 @@ STAGES: tuple[Stage, ...] = (
     Stage("rows", read_rows, "elements of rows read where the row is"),
     Stage("lower", lower, "tensor statements fused into loops"),
     Stage("tidy", tidy, "index arithmetic simplified, loads shared"),
-    Stage("scalars", scalars_all, "arrays of a few elements made scalars, with loops over them written out"),
     Stage("newest", read_newest, "reads of what is about to be overwritten"),
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("apart", read_apart, "reads of other places than those that a loop overwrites"),
+    Stage("scalars", scalars_all, "arrays of a few elements made scalars, with loops over them written out"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),

@@ -103,11 +103,35 @@ class Storage:
             loop.carries[k].type.shape for k in self.plan.carried[loop]) and _is_one(loop.step))
 
     def _stays_in_place(self, loop: For) -> bool:
-        """Is every array that the loop carries the same memory in all iterations?"""
+        """Is every array that the loop carries the same memory in all iterations, and all through each?"""
         arrays = [k for k in self.plan.carried[loop] if loop.carries[k].type.shape]
-        results = [self.plan.value(loop.body.results[k]) for k in arrays]
-        return all((loop, "body", k) not in self.copies and isinstance(r, Var) and (
-            self.owner(r) is self.owner(loop.carries[k])) for k, r in zip(arrays, results))
+        return all(self._is_written_in_place(loop, k) for k in arrays)
+
+    def _is_written_in_place(self, loop: For | While, k: int) -> bool:
+        """Whether what an iteration makes of an array that it carries is in the memory that the carry was in."""
+        carry, result = loop.carries[k], self.plan.value(loop.body.results[k])
+        return (loop, "body", k) not in self.copies and isinstance(result, Var) and (
+            self.owner(result) is self.owner(carry)) and self._is_memory_of(result, carry)
+
+    def _is_memory_of(self, version: Value, first: Var) -> bool:
+        """Whether a version of an array, made by writes, loops and branches from another one, was never copied."""
+        version = self.plan.value(version)
+        if version is first:
+            return True
+        made = self.plan.definition.get(version) if isinstance(version, Var) else None
+        match made:
+            case Let() if self.plan.roles[made] in WRITES:
+                return (made, "operand", 0) not in self.copies and self._is_memory_of(made.args[0], first)
+            case For() | While():
+                k = made.targets.index(version)
+                return (made, "init", k) not in self.copies and self._is_written_in_place(made, k) and (
+                    self._is_memory_of(made.inits[k], first))
+            case If():
+                k = made.targets.index(version)
+                return not {(made, "then", k), (made, "orelse", k)} & self.copies and all(
+                    self._is_memory_of(arm.results[k], first) for arm in (made.then, made.orelse))
+            case _:
+                return False
 
     def _adds_once(self, loop: For, k: int) -> bool:
         """Is the next carry `carry + something` and the carry read nowhere else?"""

@@ -34,6 +34,7 @@ from ..ir.walk import (
     all_statements,
     blocks,
     operands,
+    reads,
     replacement,
     substituted,
     used_names,
@@ -116,6 +117,9 @@ def _short(loop: For) -> range | None:
     if not indices or loop.checkpoint is not None or loop.segment or _may_name_sizes(loop.targets):
         return None
     inside = list(all_statements(loop.body))
+    # What is read after the first of several writes to another version of it would have to be copied.
+    if any(not is_small(init) and init in reads(loop.body) for init in loop.inits):
+        return None
     if len(indices) > MOST or len(indices) * len(inside) > LONGEST or not any(
             isinstance(s, Let) and s.op.access is not None and isinstance(s.args[0], Var) and is_small(s.args[0])
             for s in inside):

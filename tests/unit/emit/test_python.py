@@ -281,6 +281,22 @@ def test_long_expressions_get_names():
     agrees(f, 0.1, 0.2)
 
 
+def test_a_loop_in_which_its_array_has_to_be_copied_is_not_parallel():
+    """What was there is read after it was written over: a trip writes to a copy, in which others' writes are lost."""
+    def body(x):
+        def step(i, d):
+            first = put(d, get(d, i) * 2.0, i)
+            second = put(first, get(first, i) + get(d, i), i)
+            return [put(second, get(second, i) + 1.0, i)]
+        start = ops.empty(shape=(N,), dtype="float64")
+        filled = for_loop(ZERO, size_value(N), [start], lambda i, d: [put(d, get(x, i), i)])
+        return for_loop(ZERO, size_value(N), filled, step, parallel=True)
+    f = func("f", {"x": VECTOR}, body)
+    text = source(f, parallel=True)
+    assert "prange" not in text and ".copy()" in text
+    agrees(f, np.arange(5.0), parallel=True, decorator="@njit(parallel=True)")
+
+
 def test_parallel_sum_is_an_augmented_assignment():
     def body(x):
         return for_loop(ZERO, size_value(N), [const(0.0, F64)], lambda i, total: [total + get(x, i) * 2.0],

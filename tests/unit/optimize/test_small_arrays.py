@@ -67,7 +67,19 @@ def found_at_run_time(x, steps):
     return s @ x
 
 
-FUNCTIONS = [state, matrix, branches, until, found_at_run_time]
+def rows(x, steps):
+    """Rows of a matrix, of a size that is not known, get the elements of a small array."""
+    v = np.outer(np.append(x, x), np.array([1.0, 2.0, 3.0]))
+    for _ in range(steps):
+        for i in range(v.shape[0]):
+            push = np.zeros(3)
+            for j in range(v.shape[0]):
+                push += np.sin(v[j] - v[i])
+            v[i] += 0.1 * push
+    return np.sum(v * v)
+
+
+FUNCTIONS = [rows, state, matrix, branches, until, found_at_run_time]
 X = np.array([0.7, -0.4])
 
 
@@ -85,6 +97,11 @@ def test_values_and_derivatives(fun):
         v = np.array([0.3, 1.1])
         np.testing.assert_allclose(gradsmith.jvp(lambda x: fun(x, steps), (X,), (v,))[1], gradient(X, steps) @ v,
                                    rtol=1e-12, atol=1e-14)
+
+
+def test_rows_are_written_in_place():
+    source = gradsmith.jit(rows).source(X, 3)
+    assert not re.findall(r"^ {8,}.*\.copy\(\)", source, re.M) and "push_" in source
 
 
 @pytest.mark.parametrize("fun", [state, matrix, branches, until], ids=lambda f: f.__name__)
