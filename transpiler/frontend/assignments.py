@@ -10,6 +10,7 @@ from ..errors import error
 from ..ops.base import RuleError
 from .attributes import get_attribute, set_attribute
 from .decided import check_own
+from .either import updated
 from .environment import Frame
 from .expressions import evaluate, load_name, static_key
 from .indexing import get_item, masked_key
@@ -181,6 +182,8 @@ def _in_place(it: Interpreter, op: Any, old: Any, operand: Any, node: Any, frame
     """`old op= operand`: arrays and lists change, everything else is computed anew."""
     it.at(frame.location(node))
     if isinstance(old, ArrayRef):
+        if old.may_be_number:
+            return updated(it, op, old, operand, frame)
         from .writes import update
         update(it, op, old, operand)
         return old

@@ -41,6 +41,7 @@ from .values import (
     is_scalar,
     type_of,
 )
+from .views import flat_of
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -111,7 +112,6 @@ def no_attribute(value: Any, name: str, candidates: Any = ()) -> RuleError:
 
 
 def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
-    from .indexing import get_item
     match name:
         case "shape":
             return tuple(value.shape)
@@ -130,12 +130,7 @@ def _array_attribute(it: Interpreter, value: Any, name: str) -> Any:
         case "block_until_ready":           # of `Array`s, which a function may be given as well as NumPy's arrays
             return BoundMethod(_itself, value)
         case "flat":
-            flat = it.call_numpy(np.ravel, (value,), {})
-            if isinstance(flat, ArrayRef):
-                if flat is value:
-                    flat = get_item(it, value, Ellipsis)
-                flat.is_certain, flat.is_flat = True, True
-            return flat
+            return flat_of(value) if isinstance(value, ArrayRef) else it.call_numpy(np.ravel, (value,), {})
     descriptor = getattr(np.ndarray, name, None)
     if name in ARRAY_PROPERTIES and descriptor is not None:
         if name in ("real", "imag"):

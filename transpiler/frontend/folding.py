@@ -17,13 +17,14 @@ from ..ir.nodes import Const, Var
 from ..ir.types import I64
 from ..ops.base import RuleError
 from ..ops.spelling import Weak, as_value, cast
+from .either import one_of
 from .environment import MISSING
 from .grown import elements_of, is_grown, slot_of
 from .iteration import iterate, one_by_one
 from .masked import shown
 from .operators import BY_FUNCTION, binary, combined, is_numpy
 from .python_functions import TABLE, means
-from .values import ArrayRef, is_static, to_python, type_of
+from .values import ArrayRef, is_static, to_python, type_of, unboxed
 
 if TYPE_CHECKING:
     from .interpreter import Interpreter
@@ -139,14 +140,15 @@ def empty_message(name: str) -> str:
 
 def _larger(it: Interpreter, name: str, ufunc: Any, a: Any, b: Any) -> Any:
     """The larger (smaller) of two; ties share the derivative, as those of np.maximum do."""
-    for x in (a, b):
-        if isinstance(x, ArrayRef):
+    given = [a, b]
+    for x in given:
+        if isinstance(x, ArrayRef) and x.rank:
             raise RuleError("The truth value of an array with more than one element is ambiguous. Use a.any() or "
                             "a.all()", code="E310", help=f"use np.{name}imum")
     if is_static(a) and is_static(b):
-        return it.native({"max": max, "min": min}[name], a, b)
+        return given[it.native({"max": max, "min": min}[name], (0, 1), key=lambda k: to_python(given[k]))]
     if is_numpy(a) or is_numpy(b):
-        return it.call_spelling(ufunc, (a, b), {})
+        return one_of(it, it.call_spelling(ufunc, tuple(map(unboxed, given)), {}), given)
     left, right = it.as_dim(a), it.as_dim(b)
     size = None
     if left is not None and right is not None:

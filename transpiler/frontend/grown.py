@@ -34,9 +34,9 @@ from .templates import (
     Number,
     Slot,
     Template,
+    held_number,
     kind_of,
     make_group,
-    number_of,
     parts_of,
     same_static,
 )
@@ -93,7 +93,7 @@ def is_counted(x: Any) -> bool:
 def common(values: list[Any]) -> Template | None:
     """What all these elements are; None where they are not alike."""
     first = values[0]
-    numbers = [number_of(v) for v in values]
+    numbers = [held_number(v) for v in values]
     if all(n is not None for n in numbers):
         joined = numbers[0]
         for n in numbers[1:]:
@@ -131,7 +131,7 @@ def taken_apart(template: Template, x: Any) -> list[Any] | None:
         case Slot():
             if template.type.rank:
                 return [x] if isinstance(x, ArrayRef) and x.type == template.type else None
-            number = number_of(x)
+            number = held_number(x)
             if number is None:
                 return None
             return [x] if (number | Number(template.like, template.type.dtype)).dtype == template.type.dtype else None

@@ -3,7 +3,7 @@
 A template says what two values have in common:
 
     Fixed(value)     both are this
-    Slot             numbers or arrays of one type: one run-time value
+    Slot             numbers or arrays of one type, or one of each (`either`): one run-time value
     Group            containers of one structure, with a template for each part
     Option           a variable that only one of them sets, or that is None in the other
     Broken           they do not fit together; an error when it is read
@@ -36,6 +36,7 @@ from .templates import (
     conforms,
     described,
     fits,
+    held_number,
     held_value,
     is_array,
     is_immutable,
@@ -99,6 +100,10 @@ class Merger:
             return Slot(joined.like, Type(joined.dtype))
         if is_array(a) and is_array(b):
             return self._join_arrays(a, b, name)
+        numbers = (held_number(a), held_number(b))
+        if None not in numbers:
+            joined = numbers[0] | numbers[1]      # type: ignore[operator]
+            return Slot("either", Type(joined.dtype), "C", self._pair(a, b))
         if isinstance(a, Group) or kind_of(a) is not None:
             return self._join_groups(a, b, name)
         return self._broken(a, b, name)
@@ -133,7 +138,8 @@ class Merger:
         if number is not None:
             return Slot(number.like, Type(number.dtype))
         if isinstance(x, ArrayRef):
-            return Slot("array", x.type, x.layout, self._pair(*((x, None) if side == 0 else (None, x))))
+            like = "either" if x.may_be_number else "array"
+            return Slot(like, x.type, x.layout, self._pair(*((x, None) if side == 0 else (None, x))))
         kind = kind_of(x)
         if kind is None:
             return Fixed(x)
@@ -199,7 +205,7 @@ class Merger:
         for number, things in self.roots.items():
             exact = True
             for x, side in zip(things, self.sides):
-                if x is None or side is None or isinstance(x, (Slot, Group)):
+                if x is None or side is None or isinstance(x, (Slot, Group)) or number_of(x) is not None:
                     continue
                 root = x.root if isinstance(x, ArrayRef) else x
                 count = side.references.get(id(root), 0)
@@ -284,6 +290,8 @@ class Merger:
                 if template.like == "scalar" or template.pair is None:
                     return value
                 made: Any = ArrayRef(value, layout=template.layout, owner=self._owner(template.pair))
+                if template.like == "either":
+                    made.may_be_number, made.decided_at = True, self.where
                 self.made[template.pair] = made
                 return made
             case Group():

@@ -26,7 +26,7 @@ from .environment import Frame
 from .errors import is_pythons_own
 from .guards import Restart
 from .recursive_func import Recursion
-from .templates import number_of, same_static
+from .templates import held_number, same_static
 from .values import ArrayRef, is_static
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _progress(old: Any, new: Any) -> str | None:
         if any(isinstance(d, DimExpr) for pair in pairs for d in pair):
             return "sizes"
         return "static" if pairs else None
-    if number_of(old) is not None and number_of(new) is not None:
+    if held_number(old) is not None and held_number(new) is not None:
         if isinstance(old, DimExpr) or isinstance(new, DimExpr):
             return "sizes"
         return "static" if is_static(old) and is_static(new) else None

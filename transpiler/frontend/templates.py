@@ -28,7 +28,8 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Slot:
-    """like: "weak" (a Python number), "scalar" (NumPy's) or "array"; pair: which arrays meet here, for aliases."""
+    """like: "weak" (a Python number), "scalar" (NumPy's), "array" or "either" (a number or an array without axes).
+    pair: which arrays meet here, for aliases."""
 
     like: str
     type: Type
@@ -143,19 +144,28 @@ def _python_zero(dtype: str) -> Any:
 
 def number_of(x: Any) -> Number | None:
     if isinstance(x, Slot):
-        return None if x.type.rank else Number(x.like, x.type.dtype)
+        return None if x.like not in ("weak", "scalar") else Number(x.like, x.type.dtype)
     kind = python_type(x)
     if kind is not None:
         return Number("weak", {bool: "bool", int: "int64", float: "float64", complex: "complex128"}[kind])
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
         return Number("scalar", x.dtype.name)
-    if isinstance(x, (Var, Const, ArrayRef)) and not x.rank:
+    if isinstance(x, (Var, Const)) and not x.rank:
         return Number("scalar", x.dtype)
     return None
 
 
+def held_number(x: Any) -> Number | None:
+    """Of a number, or of an array without axes the number in it."""
+    if (isinstance(x, Slot) and x.like in ("array", "either") and not x.type.rank) or (
+            isinstance(x, ArrayRef) and not x.rank):
+        return Number("scalar", x.type.dtype)
+    return number_of(x)
+
+
 def is_array(x: Any) -> bool:
-    return (isinstance(x, ArrayRef) and x.rank > 0) or (isinstance(x, Slot) and x.type.rank > 0)
+    """Whether it is surely an array."""
+    return (isinstance(x, ArrayRef) and not x.may_be_number) or (isinstance(x, Slot) and x.like == "array")
 
 
 def kind_of(x: Any) -> str | None:
@@ -213,11 +223,13 @@ def conforms(template: Template, x: Any) -> bool:
         case Fixed():
             return True
         case Slot():
-            number = number_of(x)
+            number, wanted = number_of(x), number_of(template)
+            if template.like == "either":
+                held = held_number(x)
+                return held is not None and (held | Number("scalar", template.type.dtype)).dtype == template.type.dtype
             if number is not None:
-                return not template.type.rank and (number | Number(template.like, template.type.dtype)) == Number(
-                    template.like, template.type.dtype)
-            return isinstance(x, ArrayRef) and x.type == template.type
+                return wanted is not None and (number | wanted) == wanted
+            return template.like == "array" and is_array(x) and x.type == template.type
         case Option():
             held = x.value if isinstance(x, Maybe) else x
             return x is (None if template.is_none else MISSING) or conforms(template.child, held)
@@ -237,7 +249,8 @@ def fits(old: Any, new: Any) -> bool:
     a, b = number_of(old), number_of(new)
     if a is not None and b is not None:
         return (a | b) == b
-    return old is new or (isinstance(old, ArrayRef) and isinstance(new, ArrayRef) and old.type == new.type)
+    return old is new or (isinstance(old, ArrayRef) and isinstance(new, ArrayRef) and old.type == new.type
+                          and old.may_be_number == new.may_be_number)
 
 
 def described(x: Any) -> str:

@@ -101,7 +101,7 @@ class ArrayRef:
     """
 
     __slots__ = ("_cached", "base", "decided_at", "depends", "is_certain", "is_flat", "known", "layout", "made_at",
-                 "owner", "recipe", "serial", "type", "value", "version", "view")
+                 "may_be_number", "owner", "recipe", "serial", "type", "value", "version", "view")
 
     def __init__(self, value: Value | None = None, *, known: np.ndarray[Any, Any] | None = None,
                  base: ArrayRef | None = None, view: View | None = None, owner: str = "local",
@@ -112,6 +112,7 @@ class ArrayRef:
         self.layout = layout                # order in memory, see `layout`
         self.is_certain = True              # False: NumPy may have made a copy where this is a view
         self.is_flat = False                # `x.flat`: parts of it are copies
+        self.may_be_number = False          # see `either`
         self.version = 0
         self.made_at = 0                    # the base's version when this view was made
         self.depends: tuple[tuple[ArrayRef, int], ...] = ()       # arrays that this may be, in what version

@@ -126,6 +126,14 @@ def _views(key: Any, base: ArrayRef, rest: tuple[Any, ...], kwargs: dict[str, An
     return type(result)(made(k, value) for k, value in enumerate(result))
 
 
+def flat_of(array: ArrayRef) -> ArrayRef:
+    """`array.flat`: writes to it go to the array, in whatever order that is in memory."""
+    view = FunctionView(_spelled(np.ravel), np.ravel, inverse_of(np.ravel, None, (), {}))
+    flat = ArrayRef.of_view(array, view, None if array.current_known() is not None else view.read(array.read()))
+    flat.is_certain, flat.is_flat = True, True
+    return flat
+
+
 def _turns_order(key: Any, base: ArrayRef, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether elements are asked for in another order than C's, so that NumPy may have to copy."""
     if key in (np.ascontiguousarray, np.asfortranarray):

@@ -19,6 +19,7 @@ from ..ops.base import RuleError
 from ..ops.families import broadcast_to
 from ..ops.spelling import as_value, cast
 from .decided import check_not_kept
+from .either import unknown
 from .indexing import Index, MaskedKey, index_arrays, masked_array, masked_key, parse_index
 from .masked import elements, same_value, select_into, shown
 from .operators import Operator, binary
@@ -32,6 +33,8 @@ def check_writable(it: Interpreter, ref: ArrayRef) -> None:
     """Located errors for arrays that a transpiled function may not change (yet)."""
     ref.check_certain(writing=True)
     root = ref.root
+    if root.may_be_number:
+        raise unknown(root)
     check_not_kept(it, root)
     if root.owner == "captured" and (
             it.barrier or not it.outside.keeps_effects or root not in it.outside.arrays.values()):
