@@ -29,7 +29,8 @@ def checkpoint(over: Any, *, every: int | None = None, memory: float | None = No
     reverse sweep.  Without it the distance is the one that takes the least memory, 2 sqrt(c n p) bytes for n
     iterations, states of c bytes and p bytes that an iteration's derivative needs: about the square root of what is
     kept otherwise.
-    memory: the most bytes that may be kept; MemoryError when the loop runs, where that is not enough.
+    memory: the most bytes that may be kept; MemoryError when the loop runs, where that is not enough.  States are kept
+    as close as seven eighths of it allow, since what is kept of few iterations is read from faster memory.
     slots: the most states that may be kept, with iterations run again as often as that takes, in the best order
     (binomial checkpointing, "Revolve"): with s states, (s + r)! / (s! r!) iterations are run at most r times more.
 

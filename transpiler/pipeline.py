@@ -1,8 +1,8 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ gather ─ interchange ─ lay_out ─ ascend
-      ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ parts ─ gather ─ factor ─ interchange
+      ─ lay_out ─ ascend ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -28,6 +28,7 @@ from .optimize.ascend import ascend
 from .optimize.common import share_common
 from .optimize.count_late import count_late
 from .optimize.dead_code import drop_dead_code
+from .optimize.factor import add_partials_first
 from .optimize.fuse_adds import fuse_adds
 from .optimize.fuse_calls import fuse_mutual_calls
 from .optimize.gather import gather_adds
@@ -41,6 +42,7 @@ from .optimize.jam import jam
 from .optimize.keep_room import keep_room
 from .optimize.lay_out import lay_out
 from .optimize.newest import read_newest
+from .optimize.parts import run_in_parts
 from .optimize.place_calls import place_ruled_calls
 from .optimize.promote import promote
 from .optimize.put_back import put_back
@@ -109,6 +111,16 @@ def gather_all(func: Func) -> Func:
     return func if gathered is func else hoist_all(tidy(gathered))
 
 
+def parts_all(func: Func) -> Func:
+    parts = run_in_parts(func)
+    return func if parts is func else hoist_all(tidy(parts))
+
+
+def factor_all(func: Func) -> Func:
+    factored = add_partials_first(func)
+    return func if factored is func else hoist_all(tidy(factored))
+
+
 def interchange_all(func: Func) -> Func:
     turned = interchange(func)
     return func if turned is func else hoist_all(tidy(turned))
@@ -169,7 +181,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("hoist", hoist_all, "what does not change moved out of loops"),
     Stage("apart", read_apart, "reads of other places than those that a loop overwrites"),
     Stage("scalars", scalars_all, "arrays of a few elements made scalars, with loops over them written out"),
+    Stage("parts", parts_all, "segments that run again do so for as many elements at a time as caches hold"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
+    Stage("factor", factor_all, "terms that have a cotangent in common added up before they are multiplied with it"),
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),

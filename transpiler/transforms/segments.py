@@ -9,7 +9,7 @@
 
 The reverse mode saves the states between segments and, of one segment at a time, what each iteration needs
 (`residuals`).  With states of c bytes and p bytes for each iteration that is c n / k + p k, least for
-k = sqrt(c n / p), where it is 2 sqrt(c n p).
+k = sqrt(c n / p), where it is 2 sqrt(c n p).  Where more may be kept, segments are shorter.
 
 Source: A. Griewank and A. Walther, "Evaluating Derivatives", 2nd ed., SIAM 2008, section 12.2 (multistage schedules).
 """
@@ -33,6 +33,8 @@ from .forward_sweep import trip_count
 from .overlap import Places
 from .residuals import Residuals
 from .written_first import Box, borders, without
+
+SHARE = 0.875       # of the memory that may be kept, used for segments that are shorter than they would have to be
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,18 @@ def _emit(loop: For, needs: Needs, borders: Mapping[int, Box]) -> None:
                            Block(tuple(b.stmts), ends), False, loop.loc))
 
 
+def _shorter(least: Value, needed: Value, state: Value, memory: Value) -> Value:
+    """The shortest segments for which the memory does: what is saved of one is in faster memory then, and an iteration
+    is run again once in any case.  They are not so short that saving states takes longer than saving iterations.
+
+    least: the length that needs least memory; in units of what is saved of an iteration, needed: least**2, state: the
+    size of one, memory: what there is.  A length k needs needed / k + k.
+    """
+    spare = memory * memory - const(4.0, F64) * needed
+    shortest = (memory - ops.sqrt(ops.maximum(spare, const(0.0, F64)))) / const(2.0, F64)
+    return ops.select(spare > const(0.0, F64), ops.minimum(ops.maximum(shortest, state), least), least)  # type: ignore
+
+
 def _length(loop: For, trips: Value, needs: Needs) -> Value:
     """The iterations of a segment, at least 1."""
     wish = loop.checkpoint
@@ -114,9 +128,12 @@ def _length(loop: For, trips: Value, needs: Needs) -> Value:
     if isinstance(needs.iteration, int) and needs.iteration == 0:       # one segment: there is nothing to save in it
         length = ops.maximum(trips, int_const(1))
     else:
-        ratio = ops.convert(c, dtype="float64") / ops.maximum(ops.convert(p, dtype="float64"), const(1.0, F64))
-        least = ops.ceil(ops.sqrt(ops.convert(trips, dtype="float64") * ratio))
-        length = ops.maximum(ops.convert(least, dtype="int64"), int_const(1))
+        state, each = (ops.maximum(ops.convert(bytes, dtype="float64"), const(1.0, F64)) for bytes in (c, p))
+        needed = ops.convert(trips, dtype="float64") * (state / each)
+        best = ops.sqrt(needed)
+        if wish.memory is not None:
+            best = _shorter(best, needed, state / each, const(wish.memory * SHARE, F64) / each)
+        length = ops.maximum(ops.convert(ops.ceil(best), dtype="int64"), int_const(1))
     if wish.memory is not None:
         kept = ops.floor_divide(trips + length - 1, length) * c + ops.minimum(length, trips) * p
         check(kept <= wish.memory, "MemoryError", f"checkpoint: the loop needs more than {wish.memory} bytes, even "
