@@ -7,23 +7,25 @@
       d[j + 1] += w(j)                                d[n - 2] += w(n - 3); d[n - 2] += w(n - 2); d[n - 1] += w(n - 2)
 
 The adjoint of a stencil is such a loop.  LLVM vectorises the second form, whose trips do not touch each other's
-elements.  What else the loop does stays a loop, behind.  Where there are fewer trips than neighbours, the adding stays
-as it is.  Sums change their order.
+elements.  What is dear in w is computed once, before.  What else the loop does stays a loop, behind.  Where there are
+fewer trips than neighbours, the adding stays as it is.  Sums change their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from .. import ops
 from ..ir.build import building, current, for_loop, plus
+from ..ir.dims import symbol
 from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, If, Let, Stmt, Value
 from ..ir.walk import Copier, exchanged, operands, same_value
 
 WIDEST = 4          # between the first and the last of the neighbours
+DEAR = 4            # what costs more is not computed for each neighbour
 
 
 @dataclass(frozen=True)
@@ -127,14 +129,15 @@ def _is_free(loop: For, adds: Adds, ints: Ints) -> bool:
         let.args[1] in loop.carries or let.args[1] in written for _, let in adds.lets)
 
 
-def _needed(loop: For, values: Sequence[Value]) -> list[Let]:
-    """The statements of the loop that the values follow from, in order."""
+def _needed(loop: For, values: Sequence[Value], known: Container[Let] = ()) -> list[Let]:
+    """The statements of the loop that the values follow from, in order.  known: those that need none."""
     needed = set(values)
     found: list[Let] = []
     for stmt in reversed(loop.body.stmts):
         if isinstance(stmt, Let) and not needed.isdisjoint(stmt.targets):
             found.insert(0, stmt)
-            needed.update(stmt.args)
+            if stmt not in known:
+                needed.update(stmt.args)
     return found
 
 
@@ -170,6 +173,7 @@ class _Gather:
         self.loop, self.adds, self.ints = loop, adds, ints
         self.need = _needed(loop, [let.args[1] for _, let in adds.lets])
         self.name = loop.targets[adds.number].name
+        self.kept: dict[Let, Value] = {}        # dear values that several adds need: arrays with one for each trip
         step = loop.step.value if isinstance(loop.step, Const) else 1
         # the trips are those of the ints begin .. end
         self.begin = loop.lo if step > 0 else plus(loop.hi, 1)
@@ -207,6 +211,7 @@ class _Gather:
 
     def _wide(self, array: Value, width: int) -> Value:
         first, last = self.adds.first, self.adds.last
+        self._keep_dear()
         for trip in range(width):
             index = plus(self.begin, trip)
             array = self._some(array, index, [(c, let) for c, let in self.adds.lets if trip + c < last])
@@ -231,7 +236,27 @@ class _Gather:
         for trip in range(1, width + 1):
             index = plus(self.end, -trip)
             array = self._some(array, index, [(c, let) for c, let in self.adds.lets if c - trip >= first])
+        self.kept = {}
         return array
+
+    def _keep_dear(self) -> None:
+        """What is dear and would be computed for each neighbour is computed once, in a loop of its own."""
+        needs = [{id(let) for let in _needed(self.loop, [add.args[1]])} for _, add in self.adds.lets]
+        apart = [c for c, _ in self.adds.lets]
+        dear = [let for let in self.need if let.op.cost > DEAR and let.target.type.is_inexact and len(
+            {c for c, need in zip(apart, needs) if id(let) in need}) > 1]
+        if not dear:
+            return
+        count = self.end - self.begin                           # type: ignore[operator]
+        size = count.value if isinstance(count, Const) else symbol(count.name, 0)
+        arrays = [ops.empty(shape=(size,), dtype=let.target.type.dtype) for let in dear]
+
+        def body(index: Value, *arrays: Value) -> list[Value]:
+            values = self._values(index, dear, results=True)
+            return [ops.store(a, v, index - self.begin, index=(At(),)) for a, v in zip(arrays, values)]
+
+        self.kept = dict(zip(dear, for_loop(self.begin, self.end, arrays, body, index=self.loop.index.name,
+                                            hints=[let.target.name for let in dear], parallel=True)))
 
     def _some(self, array: Value, index: Value, lets: Sequence[tuple[int, Let]]) -> Value:
         """Some of the adds of one trip."""
@@ -245,12 +270,12 @@ class _Gather:
         result.name = current().names.fresh(self.name)
         return result
 
-    def _values(self, index: Value, lets: Sequence[Let], distance: int = 0) -> list[Value]:
-        """What is added in the trip index + distance."""
+    def _values(self, index: Value, lets: Sequence[Let], distance: int = 0, results: bool = False) -> list[Value]:
+        """What is added (or results: what the statements give) in the trip index + distance."""
         copier = Copier(dict(zip(self.loop.carries, self.loop.inits)))
         own = self.ints.dim(self.loop.index)
-        wanted = {v for let in lets for v in [let.args[1]]}
-        needed = {id(let) for let in _needed(self.loop, list(wanted))}
+        wanted = [let.target if results else let.args[1] for let in lets]
+        needed = {id(let) for let in _needed(self.loop, wanted, self.kept)}
         copier.values[self.loop.index] = index if distance == 0 else plus(index, distance)
         for let in self.need:
             if id(let) not in needed:
@@ -258,9 +283,11 @@ class _Gather:
             apart = self.ints.dim(let.target) - own if let.target.type.dtype == "int64" else None
             if isinstance(apart, int):
                 copier.values[let.target] = plus(index, apart + distance)
+            elif let in self.kept:
+                copier.values[let.target] = ops.load(self.kept[let], plus(index, distance) - self.begin, index=(At(),))
             else:
                 copier.statement(let)
-        return [copier.value(let.args[1]) for let in lets]
+        return [copier.value(value) for value in wanted]
 
 
 def _without(loop: For, adds: Adds, array: Value) -> Stmt:

@@ -178,3 +178,32 @@ func f(a: f64[n], b: f64[n], s: i64) -> (f64[n]):
     result = fuse_adds(func)
     assert (result is func) is not fused
     same(func, result, np.arange(9.0), np.arange(9.0) ** 1.5, 4)
+
+
+DEAR = """
+func f(a: f64[n], b: f64[n], lo: i64, hi: i64) -> (f64[n]):
+  d: f64[n] = for j: i64 in {range} carry (y: f64[n] = b):
+    v: f64 = load(a, j) {{index=[at]}}
+    w: f64 = cos(v)
+    x: f64 = multiply(w, 0.5)
+    k: i64 = add(j, 1)
+    y2: f64[n] = add_at(y, w, k) {{index=[at]}}
+    l: i64 = subtract(j, 1)
+    y3: f64[n] = add_at(y2, x, l) {{index=[at]}}
+    e: f64 = exp(v)
+    y4: f64[n] = add_at(y3, e, j) {{index=[at]}}
+    yield y4
+  return d
+"""
+
+
+@pytest.mark.parametrize("trips", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("range", ["lo .. hi step 1", "hi .. lo step -1"])
+def test_what_is_dear_is_computed_once_for_all_neighbours(range, trips):
+    func = parse_func(DEAR.format(range=range))
+    result = drop_dead_code(gather_adds(func))
+    lo = 2 if "-1" not in range else 1
+    same(func, result, np.linspace(0.1, 0.9, 12), np.linspace(1.0, 2.0, 12), lo, lo + trips)
+    (choice,) = [s for s in result.body.stmts if hasattr(s, "then")]
+    names = [s.op.name for s in all_statements(choice.then) if hasattr(s, "op")]
+    assert names.count("cos") == 1 and names.count("exp") <= 3      # what one add needs alone is computed for it
