@@ -2,7 +2,7 @@
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ parts ─ gather ─ factor ─ interchange
-      ─ lay_out ─ ascend ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ settle ─ reuse ─► emission
+      ─ lay_out ─ ascend ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ ahead ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -23,6 +23,7 @@ from .ir.nodes import Func, Module
 from .ir.verify import InvalidIR, verify
 from .lower.loops import lower
 from .optimize.abreast import run_abreast
+from .optimize.ahead import compute_ahead
 from .optimize.apart import read_apart
 from .optimize.ascend import ascend
 from .optimize.common import share_common
@@ -157,6 +158,11 @@ def stagger_all(func: Func) -> Func:
     return func if staggered is func else tidy(staggered)
 
 
+def ahead_all(func: Func) -> Func:
+    ahead = compute_ahead(func)
+    return func if ahead is func else tidy(ahead)
+
+
 def hand_on_all(func: Func) -> Func:
     handed = hand_on(func)
     return func if handed is func else hoist_all(tidy(handed))
@@ -193,6 +199,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("hand_on", hand_on_all, "elements that the next trip works on handed to it in scalars"),
     Stage("stagger", stagger_all, "rows of cells that wait for each other run a few at a time"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
+    Stage("ahead", ahead_all, "what is dear and waits for nothing computed before the loops that wait, in vectors"),
     Stage("settle", settle, "new arrays computed in the memory of arguments and of arrays that are over"),
     Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
 )

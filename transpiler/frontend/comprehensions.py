@@ -136,7 +136,7 @@ def gone_through(it: Interpreter, node: Any, frame: Frame, values: Any) -> Any:
         if problem.code not in NEED_UNROLLING:
             raise
         failure = problem
-    del builder.stmts[emitted:]
+    builder.take_back(emitted)
     restore(before)
     it.forget_names(names)
     it.at(here)
@@ -294,7 +294,7 @@ def summed(it: Interpreter, generator: Generator) -> Any | None:
     else:
         generator.position = ENDED
         return found
-    del builder.stmts[emitted:]
+    builder.take_back(emitted)
     restore(before)
     it.forget_names(names)
     it.at(here)

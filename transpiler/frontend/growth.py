@@ -320,7 +320,7 @@ def _run_ahead(it: Interpreter, frame: Frame, before: State, plans: list[Plan], 
             sizes = dict.fromkeys(sizes, need.size)
         finally:
             it.ahead -= 1
-        del builder.stmts[emitted:]
+        builder.take_back(emitted)
         it.forget_names(names)
         restore(before)
         it.at(here)

@@ -376,7 +376,7 @@ def rolled_or_unrolled(it: Interpreter, frame: Frame, is_known: bool, rolled: Ca
         failure = problem
         if problem.code not in NEED_UNROLLING:
             raise
-    del builder.stmts[emitted:]
+    builder.take_back(emitted)
     it.forget_names(names)
     it.steps = steps
     restore(before)

@@ -117,7 +117,7 @@ class ArrayRef:
         self.made_at = 0                    # the base's version when this view was made
         self.depends: tuple[tuple[ArrayRef, int], ...] = ()       # arrays that this may be, in what version
         self.decided_at: Location | None = None                   # the branch or loop that decides which
-        self._cached: tuple[int, Builder, Value] | None = None
+        self._cached: tuple[int, Builder, int, Value] | None = None
         if value is not None:
             self.type = value.type
         elif known is not None:
@@ -151,7 +151,7 @@ class ArrayRef:
     @property
     def current_value(self) -> Value | None:
         """What it was last read as, if it was read."""
-        return self.value if self.value is not None or self._cached is None else self._cached[2]
+        return self.value if self.value is not None or self._cached is None else self._cached[3]
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -191,8 +191,8 @@ class ArrayRef:
         if self.value is not None:
             return self.value
         # What was emitted inside another block may not be visible here, so it is emitted again.
-        if self._cached is not None and self._cached[:2] == (self.root.version, current()):
-            return self._cached[2]
+        if self._cached is not None and self._cached[:3] == (self.root.version, current(), current().taken_back):
+            return self._cached[3]
         if self.base is not None:
             assert self.view is not None
             value = self.view.read(self.base.read())
@@ -204,7 +204,7 @@ class ArrayRef:
         return self._remember(value)
 
     def _remember(self, value: Value) -> Value:
-        self._cached = (self.root.version, current(), value)
+        self._cached = (self.root.version, current(), current().taken_back, value)
         return value
 
     def write(self, value: Value | None, known: np.ndarray[Any, Any] | None = None) -> bool:

@@ -83,6 +83,7 @@ class Builder:
         self.loc = loc
         self.outer = outer
         self.share = share
+        self.taken_back = 0             # how often; what was emitted before may be gone
         self._known: dict[Any, tuple[Var, ...]] = {}
 
     def var(self, type: Type, hint: str = "t") -> Var:
@@ -103,6 +104,13 @@ class Builder:
         if key is not None:
             self._known[key] = targets
         return targets
+
+    def take_back(self, count: int) -> None:
+        """Drop all statements but the first `count`."""
+        gone = {t for stmt in self.stmts[count:] for t in getattr(stmt, "targets", ())}
+        del self.stmts[count:]
+        self._known = {key: found for key, found in self._known.items() if gone.isdisjoint(found)}
+        self.taken_back += 1
 
     def offer(self, op: Any, args: Sequence[Value], params: Mapping[str, Any], result: Value) -> None:
         """A value that an equal statement is to be, which stands around this block.  For a sharing builder."""
