@@ -7,7 +7,7 @@ Make it again, rather than edit it, with
 import numpy as np
 from numba import njit
 
-from gradsmith.kernels import accumulate, exp, log, maximum, minimum
+from gradsmith.kernels import abreast, accumulate, exp, log, maximum, minimum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -18,18 +18,29 @@ def custom_rules_grad(x, limit):
     n = x.shape[0]
     top = maximum(n, 0)                         # custom_rules.py:41
     t_14_tape = np.empty(top, np.bool_)
+    E = np.empty(128)
     total_1 = 0.0
-    for i in range(n):
-        s = total_1 + log(1.0 + exp(x[i]))      # custom_rules.py:42
-        t_14_tape[i] = s < limit                # custom_rules.py:41
-        total_1 = minimum(s, limit)             # custom_rules.py:29
-    d_total = 1.0
+    for i in range(0, n, 128):
+        low = minimum(n - i, 128)               # custom_rules.py:41
+        for trip in abreast(low):
+            E[trip] = log(1.0 + exp(x[i + trip]))  # custom_rules.py:41
+        for trip in range(low):
+            s = total_1 + E[trip]               # custom_rules.py:42
+            t_14_tape[i + trip] = s < limit     # custom_rules.py:41
+            total_1 = minimum(s, limit)         # custom_rules.py:29
+    A = np.empty(128)
+    d_total_1 = 1.0
     d_x = np.zeros(n)
     d_limit = 0.0
-    for i in range(n - 1, -1, -1):
-        t_14_i = t_14_tape[i]
-        s = d_total if t_14_i else 0.0          # custom_rules.py:36
-        d_x[i] += s / (1.0 + exp(-x[i]))        # custom_rules.py:42
-        d_limit = accumulate(d_limit, 0.0 if t_14_i else d_total)  # custom_rules.py:42
-        d_total = s
+    for i in range(n - 1, -1, -128):
+        low = minimum(i + 1, 128)               # custom_rules.py:41
+        for trip in abreast(low):
+            A[trip] = exp(-x[i - trip])         # custom_rules.py:41
+        for trip in range(low):
+            d = i - trip                        # custom_rules.py:41
+            t_14_d = t_14_tape[d]
+            s = d_total_1 if t_14_d else 0.0    # custom_rules.py:36
+            d_x[d] += s / (1.0 + A[trip])       # custom_rules.py:42
+            d_limit = accumulate(d_limit, 0.0 if t_14_d else d_total_1)  # custom_rules.py:42
+            d_total_1 = s
     return d_x, d_limit

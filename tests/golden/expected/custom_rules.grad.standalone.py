@@ -16,15 +16,26 @@ def custom_rules_grad(x, limit):
     n = x.shape[0]
     top = np.maximum(n, 0)                      # custom_rules.py:41
     t_14_tape = np.empty(top, np.bool_)
+    E = np.empty(128)
     total_1 = 0.0
-    for i in range(n):
-        s = total_1 + np.log(1.0 + np.exp(x[i]))  # custom_rules.py:42
-        t_14_tape[i] = s < limit                # custom_rules.py:41
-        total_1 = np.minimum(s, limit)          # custom_rules.py:29
-    d_total = 1.0
+    for i in range(0, n, 128):
+        low = np.minimum(n - i, 128)            # custom_rules.py:41
+        for trip in range(low):
+            E[trip] = np.log(1.0 + np.exp(x[i + trip]))  # custom_rules.py:41
+        for trip in range(low):
+            s = total_1 + E[trip]               # custom_rules.py:42
+            t_14_tape[i + trip] = s < limit     # custom_rules.py:41
+            total_1 = np.minimum(s, limit)      # custom_rules.py:29
+    A = np.empty(128)
+    d_total_1 = 1.0
     d_x = np.zeros(n)
-    for i in range(n - 1, -1, -1):
-        s = d_total if t_14_tape[i] else 0.0    # custom_rules.py:36
-        d_x[i] += s / (1.0 + np.exp(-x[i]))     # custom_rules.py:42
-        d_total = s
+    for i in range(n - 1, -1, -128):
+        low = np.minimum(i + 1, 128)            # custom_rules.py:41
+        for trip in range(low):
+            A[trip] = np.exp(-x[i - trip])      # custom_rules.py:41
+        for trip in range(low):
+            d = i - trip                        # custom_rules.py:41
+            s = d_total_1 if t_14_tape[d] else 0.0  # custom_rules.py:36
+            d_x[d] += s / (1.0 + A[trip])       # custom_rules.py:42
+            d_total_1 = s
     return d_x

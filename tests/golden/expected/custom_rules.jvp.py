@@ -7,7 +7,7 @@ Make it again, rather than edit it, with
 import numpy as np
 from numba import njit
 
-from gradsmith.kernels import exp, log, minimum
+from gradsmith.kernels import abreast, exp, log, minimum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -19,13 +19,20 @@ def custom_rules_jvp(x, limit, t_x, t_limit):
     n = x.shape[0]
     if not (t_x.shape[0] == n):
         raise ValueError("custom_rules_jvp was generated for x: f64[n], limit: f64, t_x: f64[n], t_limit: f64")
+    E = np.empty(128)
+    L = np.empty(128)
     value = 0.0
     t_value = 0.0
-    for i in range(n):
-        t_x_i = t_x[i]
-        x_i = x[i]
-        s = t_value + (0.0 if t_x_i == 0.0 else t_x_i * (1.0 / (1.0 + exp(-x_i))))  # custom_rules.py:42
-        a = value + log(1.0 + exp(x_i))         # custom_rules.py:42
-        value = minimum(a, limit)               # custom_rules.py:29
-        t_value = s if a < limit else t_limit   # custom_rules.py:36
+    for i in range(0, n, 128):
+        low = minimum(n - i, 128)               # custom_rules.py:41
+        for trip in abreast(low):
+            x_at = x[i + trip]
+            E[trip] = exp(-x_at)                # custom_rules.py:41
+            L[trip] = log(1.0 + exp(x_at))      # custom_rules.py:41
+        for trip in range(low):
+            t_x_at = t_x[i + trip]
+            d_ct_1 = 0.0 if t_x_at == 0.0 else t_x_at * (1.0 / (1.0 + E[trip]))  # custom_rules.py:21
+            s = value + L[trip]                 # custom_rules.py:42
+            value = minimum(s, limit)           # custom_rules.py:29
+            t_value = t_value + d_ct_1 if s < limit else t_limit  # custom_rules.py:36
     return value, t_value
