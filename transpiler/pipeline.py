@@ -2,7 +2,8 @@
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ parts ─ gather ─ factor ─ interchange
-      ─ lay_out ─ ascend ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ ahead ─ settle ─ reuse ─► emission
+      ─ lay_out ─ ascend ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ ahead ─ pack ─ settle ─ reuse
+      ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -43,6 +44,7 @@ from .optimize.jam import jam
 from .optimize.keep_room import keep_room
 from .optimize.lay_out import lay_out
 from .optimize.newest import read_newest
+from .optimize.pack import pack_tapes
 from .optimize.parts import run_in_parts
 from .optimize.place_calls import place_ruled_calls
 from .optimize.promote import promote
@@ -163,6 +165,11 @@ def ahead_all(func: Func) -> Func:
     return func if ahead is func else tidy(ahead)
 
 
+def pack_all(func: Func) -> Func:
+    packed = pack_tapes(func)
+    return func if packed is func else hoist_all(share_common(simplify_all(packed)))
+
+
 def hand_on_all(func: Func) -> Func:
     handed = hand_on(func)
     return func if handed is func else hoist_all(tidy(handed))
@@ -200,6 +207,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("stagger", stagger_all, "rows of cells that wait for each other run a few at a time"),
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("ahead", ahead_all, "what is dear and waits for nothing computed before the loops that wait, in vectors"),
+    Stage("pack", pack_all, "tapes with rows of different lengths without gaps"),
     Stage("settle", settle, "new arrays computed in the memory of arguments and of arrays that are over"),
     Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
 )

@@ -37,12 +37,12 @@ CLEARLY = 1.5       # how much more must go along the new last axis than along t
 def lay_out(func: Func) -> Func:
     if not any(map(_writes_array, all_statements(func.body))):
         return func
-    arrays = _Arrays(func)
+    arrays = Arrays(func)
     orders = arrays.orders()
     if not orders:
         return func
     with building(Names(used_names(func))) as b:
-        rewriting = _Rewriting(arrays, orders)
+        rewriting = Rewriting(arrays, orders)
         for param in func.params:
             rewriting.take(param)
         b.stmts += rewriting.block(func.body).stmts
@@ -55,19 +55,20 @@ def _writes_array(stmt: Stmt) -> bool:
     return isinstance(stmt, Let) and stmt.op.access in ("store", "add_at") and stmt.target.type.rank > 1
 
 
-def _is_element(let: Let) -> bool:
+def is_element(let: Let) -> bool:
     return (let.op.access is not None and all(isinstance(item, At) for item in let.params["index"])
             and not any(a.type.shape for a in let.args[1:]))
 
 
-class _Arrays:
-    """Which variables are versions of one array, and along which axes loops go through it."""
+class Arrays:
+    """Which variables are versions of one array, and along which axes loops go through it.  fixed: those with which
+    more is done than to read and write elements."""
 
     def __init__(self, func: Func) -> None:
         self.func = func
         self.ints = Ints(func.body)
         self._parent: dict[Var, Var] = {}
-        self._fixed: set[Var] = set()
+        self.fixed: set[Var] = set()
         self._written: set[Var] = set()
         self._votes: dict[Var, list[tuple[int, int]]] = defaultdict(list)      # axis, weight
         self._fix(*func.effects, *func.results[len(func.returned):])
@@ -83,7 +84,7 @@ class _Arrays:
 
     def orders(self) -> dict[Var, tuple[int, ...]]:
         """The new order of the axes of each array that gains from one."""
-        fixed = {self.root(v) for v in self._fixed}
+        fixed = {self.root(v) for v in self.fixed}
         written = {self.root(v) for v in self._written}
         votes: dict[Var, list[int]] = {}
         for var, found in self._votes.items():
@@ -100,7 +101,7 @@ class _Arrays:
         return orders
 
     def _fix(self, *values: Value) -> None:
-        self._fixed.update(v for v in values if isinstance(v, Var) and v.type.shape)
+        self.fixed.update(v for v in values if isinstance(v, Var) and v.type.shape)
 
     def _copy(self, value: Value) -> None:
         """The array keeps its order there, which is read from or written to against the grain if it has another."""
@@ -148,7 +149,7 @@ class _Arrays:
         return min(max(trips, 1), DEEPER) if isinstance(trips, int) else DEEPER
 
     def _let(self, let: Let, loops: Sequence[For], often: int) -> None:
-        if not _is_element(let):
+        if not is_element(let):
             self._fix(*let.args, *(() if let.op.is_unset else let.targets))
             return
         array = let.args[0]
@@ -162,13 +163,19 @@ class _Arrays:
                 self._votes[array].append((moving[0], often))
 
 
-class _Rewriting:
-    def __init__(self, arrays: _Arrays, orders: dict[Var, tuple[int, ...]]) -> None:
+class Rewriting:
+    """orders: the new order of axes, by the root of an array's versions."""
+
+    def __init__(self, arrays: Arrays, orders: dict[Var, tuple[int, ...]]) -> None:
         self.arrays, self.orders = arrays, orders
         self.made: dict[Var, Value] = {}
 
     def _order(self, value: Value) -> tuple[int, ...] | None:
         return self.orders.get(self.arrays.root(value)) if isinstance(value, Var) and value.type.shape else None
+
+    def turned(self, type: Type, order: tuple[int, ...]) -> Type:
+        """The type of an array in its new order."""
+        return _turned(type, order)
 
     def take(self, param: Var) -> None:
         """Copy what the caller has given, if the func has it in another order."""
@@ -191,9 +198,9 @@ class _Rewriting:
         if order is None:
             return value
         if isinstance(value, Const):
-            return Const(value.value, _turned(value.type, order))
+            return Const(value.value, self.turned(value.type, order))
         if value not in self.made:
-            self.made[value] = Var(value.name, _turned(value.type, order))
+            self.made[value] = Var(value.name, self.turned(value.type, order))
         return self.made[value]
 
     def _vars(self, values: Sequence[Var]) -> tuple[Var, ...]:
@@ -235,7 +242,7 @@ class _Rewriting:
             return let
         if let.op.is_unset:
             return replace(let, targets=self._vars(let.targets),
-                           params={**let.params, "shape": tuple(_in(order, let.params["shape"]))})
+                           params={**let.params, "shape": self.turned(let.target.type, order).shape})
         place = tuple(_in(order, position_of(let)))
         first = 1 if let.op.access == "load" else 2
         return replace(let, targets=self._vars(let.targets),
