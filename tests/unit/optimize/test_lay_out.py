@@ -156,6 +156,6 @@ def test_tapes_of_turned_loops():
     lines = gradient.source(a).splitlines()
     at = next(k for k, line in enumerate(lines) if "a_3_i_tape[" in line and "] = " in line)
     loop = next(line for line in lines[at::-1] if "for " in line)
-    last = lines[at].split("]")[0].split(", ")[-1]
+    last = lines[at].split("]")[0].split(", ")[-1].split(" + ")[-1]     # behind where the row begins
     last = next((line for line in lines[at::-1] if line.strip().startswith(f"{last} = ")), last)
     assert loop.split("for ")[1].split(" ")[0] in last
