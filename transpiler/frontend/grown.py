@@ -169,9 +169,12 @@ def put_together(it: Interpreter, template: Template, values: Iterator[Any]) -> 
 
 
 def keep(it: Interpreter, x: Any) -> None:
-    """x is in a grown list, which has a copy of it: whoever writes to it gets an error from now on."""
+    """x is in a grown list, which has a copy of it: whoever writes to it, or to what a branch has made it one of, gets
+    an error from now on."""
     if isinstance(x, ArrayRef):
         it.kept[id(x.root)] = (x.root, it.here)
+        for other, _ in x.root.depends:
+            keep(it, other)
     elif isinstance(x, tuple):
         for part in x:
             keep(it, part)

@@ -101,7 +101,7 @@ class Local:
     """The analysis of a body.
 
     arrays: those of outside that have the axis and are used, and whether only by loads.  sizes: ints of outside that
-    depend on the size, as dimensions.  made: what makes the arrays of the body.
+    depend on the size, as dimensions.  made: arrays with the axis that the body makes.
     """
 
     def __init__(self, loop: For, size: str, ints: Ints) -> None:
@@ -117,7 +117,7 @@ class Local:
         self.arrays: dict[Var, bool] = {}
         around = {v for s in all_statements(loop.body) for v in operands(s)} - self.inside
         self.sizes = {v: ints.dim(v) for v in around if isinstance(v, Var) and self._depends(v)}
-        self.made: list[Let] = []
+        self.made: dict[Var, None] = {}
 
     def reach(self) -> Reach:
         """Raises NotLocalError."""
@@ -227,12 +227,12 @@ class Local:
         if not target.type.shape:
             return
         axis = self.axis.of(target)
-        if not getattr(let.op, "is_unset", False):
+        if not let.op.is_unset:
             raise NotLocalError
         if axis is not None:
             self.bound = max(self.bound, abs(self.axis.excess(target.type.shape[axis]) or 0))
             self.wrong[target] = 0
-            self.made.append(let)
+            self.made[target] = None
 
     def _access(self, let: Let) -> None:
         array = let.args[0]
@@ -440,10 +440,9 @@ class Local:
 
 def _nonzero(dim: Any) -> Any:
     """d, of max(d, 0)."""
-    for monomial, factor in () if isinstance(dim, int) else dim.terms:
-        if dim.terms == (((*monomial,), factor),) and factor == 1 and len(monomial) == 1 and isinstance(
-                monomial[0], dims.DimCall) and monomial[0].kind == "max" and 0 in monomial[0].args:
-            return next(arg for arg in monomial[0].args if arg != 0)
+    match dim:
+        case dims.DimExpr(terms=(((dims.DimCall(kind="max", args=args),), 1),)) if 0 in args:
+            return next(arg for arg in args if arg != 0)
     return dim
 
 

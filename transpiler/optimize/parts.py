@@ -121,7 +121,7 @@ class _Parts:
         for stmt in self.loop.body.stmts:
             copier.statement(stmt)
         end = ops.minimum(begin + self.length, self.whole)
-        return [self._put(copier.value(result), new, begin - first, begin, end - begin)
+        return [self._copied(copier.value(result), new, begin - first, begin, end - begin)
                 for result, new in zip(self.loop.body.results, news)]
 
     def _cut(self, array: Var, copier: _OfPart, first: Value) -> Value:
@@ -129,9 +129,6 @@ class _Parts:
         type = copier.type(array.type)
         return self._copied(array, ops.empty(shape=type.shape, dtype=type.dtype), first, int_const(0),
                             size_value(type.shape[self._number(array)]))
-
-    def _put(self, part: Value, new: Value, source: Value, place: Value, count: Value) -> Value:
-        return self._copied(part, new, source, place, count)
 
     def _copied(self, source: Value, target: Value, begin: Value, place: Value, count: Value) -> Value:
         """The target with `count` of the source's elements along the axis, from `begin` on, at `place`."""
@@ -159,7 +156,7 @@ class _Parts:
         """Bytes of all arrays of a part, for each element along the axis."""
         total: Any = 0
         inside = {v.name for v in self.local.inside if isinstance(v, Var)}
-        for var in (*self.loop.carries, *(let.target for let in self.local.made)):
+        for var in (*self.loop.carries, *self.local.made):
             others = [d for k, d in enumerate(var.type.shape) if k != self.axis.of(var)]
             if all(dims.symbols_of(d).keys().isdisjoint(inside) for d in others):
                 total = total + dims.product(others) * np.dtype(var.type.dtype).itemsize

@@ -127,6 +127,22 @@ def changed_with_an_alias(x):
     return q, r
 
 
+def changed_after_it_was_put_into_a_list(x):
+    z, kept = np.array(x[0]), []
+    for v in x:
+        kept.append(z if v > 0 else v)
+    z += 1.0
+    return sum(kept)
+
+
+def one_of_two_rows_changed_in_a_list(x):
+    a, b, kept = x * 2.0, x * 3.0, []
+    for v in x:
+        kept.append(a if v > 0 else b)
+    b[0] = 1.0
+    return np.sum(np.array(kept))
+
+
 def set_by_index(x):
     r = np.array(x[0]) if x[1] > 0 else x[1]
     r[...] = 1.0
@@ -134,7 +150,8 @@ def set_by_index(x):
 
 
 @pytest.mark.parametrize("fun", [changed_under_both_names, changed_under_both_names_of_two, changed_after_a_loop,
-                                 changed_first, changed_greatest, changed_with_an_alias, set_by_index],
+                                 changed_first, changed_greatest, changed_with_an_alias,
+                                 changed_after_it_was_put_into_a_list, one_of_two_rows_changed_in_a_list, set_by_index],
                          ids=lambda f: f.__name__)
 def test_what_depends_on_which_it_is_is_refused(fun):
     with pytest.raises(TranspileError, match="E123"):
