@@ -1,9 +1,9 @@
 """The way of a func from traced IR to loop-level IR, as named stages.  The verifier runs after each.
 
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
-      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ parts ─ gather ─ factor ─ interchange
-      ─ lay_out ─ ascend ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ ahead ─ pack ─ settle ─ reuse
-      ─► emission
+      ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ parts ─ write_ahead ─ gather ─ factor
+      ─ interchange ─ lay_out ─ ascend ─ clear_late ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ ahead ─ pack
+      ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -27,6 +27,7 @@ from .optimize.abreast import run_abreast
 from .optimize.ahead import compute_ahead
 from .optimize.apart import read_apart
 from .optimize.ascend import ascend
+from .optimize.clear_late import clear_late
 from .optimize.common import share_common
 from .optimize.count_late import count_late
 from .optimize.dead_code import drop_dead_code
@@ -59,6 +60,7 @@ from .optimize.split_loops import split_loops
 from .optimize.stagger import stagger
 from .optimize.unchanged import drop_unchanged
 from .optimize.wavefront import run_in_waves
+from .optimize.write_ahead import write_ahead
 from .raise_loops.findings import Finding
 from .raise_loops.stage import raise_loops
 from .report import Report
@@ -119,6 +121,11 @@ def parts_all(func: Func) -> Func:
     return func if parts is func else hoist_all(tidy(parts))
 
 
+def write_ahead_all(func: Func) -> Func:
+    ahead = write_ahead(func)
+    return func if ahead is func else hoist_all(tidy(ahead))
+
+
 def factor_all(func: Func) -> Func:
     factored = add_partials_first(func)
     return func if factored is func else hoist_all(tidy(factored))
@@ -137,6 +144,11 @@ def lay_out_all(func: Func) -> Func:
 def ascend_all(func: Func) -> Func:
     upwards = ascend(func)
     return func if upwards is func else hoist_all(tidy(upwards))
+
+
+def clear_late_all(func: Func) -> Func:
+    late = clear_late(func)
+    return func if late is func else hoist_all(tidy(late))
 
 
 def jam_all(func: Func) -> Func:
@@ -195,11 +207,13 @@ STAGES: tuple[Stage, ...] = (
     Stage("apart", read_apart, "reads of other places than those that a loop overwrites"),
     Stage("scalars", scalars_all, "arrays of a few elements made scalars, with loops over them written out"),
     Stage("parts", parts_all, "segments that run again do so for as many elements at a time as caches hold"),
+    Stage("write_ahead", write_ahead_all, "steps written straight into the next row of the tape that keeps them"),
     Stage("gather", gather_all, "loops that add to neighbours add to one element a trip"),
     Stage("factor", factor_all, "terms that have a cotangent in common added up before they are multiplied with it"),
     Stage("interchange", interchange_all, "loops whose trips are independent and along rows made the innermost"),
     Stage("lay_out", lay_out_all, "the function's own arrays with that axis last along which loops go"),
     Stage("ascend", ascend_all, "loops whose trips may come in any order count up"),
+    Stage("clear_late", clear_late_all, "cotangents that a trip clears computed anew by the next"),
     Stage("waves", waves_all, "rows of dear cells that wait for each other run as vectors of cells that do not"),
     Stage("jam", jam_all, "some trips made at once of loops whose inner loops work on the same elements"),
     Stage("promote", promote_all, "elements that a loop works on kept in scalars"),

@@ -49,6 +49,11 @@ class Ints:
             found = let.op.as_dimension(*map(self.dim, let.args), **let.params)
         return dims.symbol(value.name, LOWEST) if found is None else found
 
+    def resolved(self, dim: Any) -> Any:
+        """The dimension with what is known of the ints that sizes in it are named after."""
+        named = {v.name: v for v in self.definition if v.type.dtype == "int64" and not v.type.shape}
+        return dims.substitute(dim, {name: self.dim(named[name]) for name in dims.symbols_of(dim) if name in named})
+
     def differ(self, a: Value, b: Value) -> bool:
         """Whether the two are surely unequal wherever both are in scope."""
         if (a, b) not in self._differ:

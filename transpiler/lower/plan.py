@@ -25,10 +25,12 @@ REPEATED = 2        # cost above which an operand that is repeated along outer a
 
 @dataclass(frozen=True)
 class Plan:
-    """virtual: values without an array.  views: values that are NumPy views, made for a library call."""
+    """virtual: values without an array.  views: values that are NumPy views, made for a library call.  unset: arrays
+    of which no element is set."""
 
     virtual: dict[Var, Let]
     views: set[Var]
+    unset: set[Var]
 
 
 def can_be_virtual(stmt: Stmt) -> bool:
@@ -46,7 +48,7 @@ def plan(block: Block, ints: Ints) -> Plan:
     behind = _ancestors(block)
     _keep_dear(lets, virtual, behind)
     keep_overwritten(lets, virtual, _users(lets, virtual), behind, ints)
-    return Plan(virtual, views)
+    return Plan(virtual, views, {let.target for let in lets if let.op.is_unset})
 
 
 def _needed_whole(block: Block, virtual: dict[Var, Let]) -> set[Var]:

@@ -83,12 +83,14 @@ class Roots:
         return [Alloc(target, let.loc), nest(index, x.type.shape, [store])]
 
     def _glued(self, let: Let, fill: Any, pieces: Sequence[Any]) -> list[Item]:
-        """Each piece is stored into its own region."""
+        """Each piece is stored into its own region, unless it has no elements that anybody has set."""
         target = let.target
         base = None if fill is None else Const(target.type.numpy.type(fill).item(), target.type)
         items: list[Item] = [Alloc(target, let.loc, base=base)]
         for k, starts, steps, axes in pieces:
             piece = let.args[k]
+            if piece in self.plan.unset:
+                continue
             index = loop_vars(piece.type.rank)
 
             def code(piece: Value = piece, index: Any = index, starts: Any = starts, steps: Any = steps,

@@ -115,28 +115,11 @@ class _Visitor:
         return None if any(each.parallel for each in serial) and len(levels) >= old.type.rank else serial
 
     def _copied(self, loop: For, block: Block) -> tuple[Var, Saved] | None:
-        """The array of which a nest does nothing but to put all elements in order into another, which the block only
-        reads afterwards."""
-        if len(loop.carries) != 1:
+        """The array that a nest puts into another, which the block only reads afterwards."""
+        found = copied_by(loop, self.ints)
+        if found is None or any(_writes_to(found[1].array, stmt) for stmt in block.stmts):
             return None
-        levels = levels_of(loop, 0)
-        if not levels or any(len(level.loop.body.stmts) != 1 for level in levels[:-1]):
-            return None
-        load, store = (*levels[-1].loop.body.stmts, None, None)[:2]
-        indices = tuple(level.loop.index for level in levels)
-        if not isinstance(load, Let) or not isinstance(store, Let) or len(levels[-1].loop.body.stmts) != 2 or (
-                store is not levels[-1].writer or load.op.access != "load" or store.op.access != "store"
-                or store.args[1] is not load.targets[0] or load.args[1:] != indices
-                or store.args[-len(indices):] != indices or not _is_element(load) or not _is_element(store)):
-            return None
-        old, (target,) = load.args[0], loop.targets
-        if not isinstance(old, Var) or len(indices) != old.type.rank or any(
-                not _counts(level.loop, self.ints.dim(level.loop.hi) - size)
-                for level, size in zip(levels, old.type.shape)):
-            return None
-        if any(_writes_to(target, stmt) for stmt in block.stmts):
-            return None
-        return old, Saved(target, store.args[2:-len(indices)])
+        return found
 
     def _made_serial(self, levels: Sequence[Level], read: Read) -> set[For] | None:
         """The loops whose trips must stay in order if the newest array is read, None where the place may be written
@@ -155,6 +138,28 @@ class _Visitor:
                 serial.add(loop)
             same.append((loop, loop, "same"))
         return serial
+
+
+def copied_by(loop: For, ints: Ints) -> tuple[Var, Saved] | None:
+    """The array of which a nest does nothing but to put all elements in order into another, and where they are."""
+    if len(loop.carries) != 1:
+        return None
+    levels = levels_of(loop, 0)
+    if not levels or any(len(level.loop.body.stmts) != 1 for level in levels[:-1]):
+        return None
+    load, store = (*levels[-1].loop.body.stmts, None, None)[:2]
+    indices = tuple(level.loop.index for level in levels)
+    if not isinstance(load, Let) or not isinstance(store, Let) or len(levels[-1].loop.body.stmts) != 2 or (
+            store is not levels[-1].writer or load.op.access != "load" or store.op.access != "store"
+            or store.args[1] is not load.targets[0] or load.args[1:] != indices
+            or store.args[-len(indices):] != indices or not _is_element(load) or not _is_element(store)):
+        return None
+    old, (target,) = load.args[0], loop.targets
+    if not isinstance(old, Var) or len(indices) != old.type.rank or any(
+            not _counts(level.loop, ints.dim(level.loop.hi) - ints.resolved(size))
+            for level, size in zip(levels, old.type.shape)):
+        return None
+    return old, Saved(target, store.args[2:-len(indices)])
 
 
 def levels_of(loop: For, k: int) -> list[Level]:

@@ -2,58 +2,18 @@
 
 from __future__ import annotations
 
-import linecache
-
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stepping import compare as compared
+from stepping import made, steps
 
-import gradsmith
-from gradsmith.transpiler import pipeline
-from gradsmith.transpiler.frontend.trace import trace
-from gradsmith.transpiler.frontend.values import Leaf
-from gradsmith.transpiler.ir.dims import symbol
-from gradsmith.transpiler.ir.evaluate import evaluate
-from gradsmith.transpiler.ir.show import show
-from gradsmith.transpiler.ir.types import Type
 from gradsmith.transpiler.optimize import parts
-from gradsmith.transpiler.transforms.vjp import vjp
-
-STEPS = 6
-COUNTER = iter(range(10**6))
-
-
-def made(step, before="v = u.copy()", params="u, k, c", every=3, after="return np.sum(u * u * u)"):
-    """A function of as many steps, in segments of 3."""
-    body = "".join(f"        {line}\n" for line in step.splitlines())
-    lines = [f"def f({params}):\n", "    u = u.copy()\n", *(f"    {line}\n" for line in before.split("; ")),
-             f"    for t in gradsmith.checkpoint(range({STEPS}), every={every}):\n", *body.splitlines(True),
-             f"    {after}\n"]
-    name = f"<parts {next(COUNTER)}>"
-    linecache.cache[name] = (1, None, lines, name)
-    space = {"np": np, "gradsmith": gradsmith}
-    exec(compile("".join(lines), name, "exec"), space)
-    return space["f"]
-
-
-def stages(fun, rank, wanted=(0,)):
-    """The gradient before and after the stage."""
-    sizes = [symbol("n"), symbol("m", 0)][:rank]
-    leaves = [Leaf(Type("float64", tuple(sizes)), "u"), Leaf(Type("float64", tuple(sizes)), "k"),
-              Leaf(Type("float64", ()), "c")]
-    func = vjp(trace(fun, leaves).func, [k in wanted for k in range(3)])
-    return pipeline.run(func, stop="scalars"), pipeline.run(func, stop="parts")
 
 
 def compare(fun, shape, wanted=(0,)):
-    """Whether it runs in parts; then all elements must be the same as before, bit for bit."""
-    rng = np.random.default_rng(sum(shape))
-    before, after = stages(fun, len(shape), wanted)
-    args = [0.5 * rng.normal(size=shape), rng.normal(size=shape), 0.1, 1.0]
-    for want, got in zip(evaluate(before, *args), evaluate(after, *args), strict=True):
-        np.testing.assert_array_equal(got, want)
-    return show(before) != show(after)
+    """Whether it runs in parts; then all elements must be the same as before."""
+    return compared(fun, shape, ("scalars", "parts"), wanted)
 
 
 @pytest.fixture(autouse=True)
@@ -119,30 +79,6 @@ def test_what_is_not_local_stays_whole(name):
 def test_sums_over_elements_stay_whole():
     fun = made(LOCAL["slices"])
     assert compare(fun, (120,), (0,)) and not compare(fun, (120,), (0, 2))
-
-
-OFFSETS = st.integers(-3, 3)
-TERMS = st.sampled_from(["{a} * {b}", "np.sin({a}) + {b}", "c * {a}", "k[i] * {a}", "{a} * {a} - {b}",
-                         "({a} if {b} > 0 else c)"])
-
-
-@st.composite
-def steps(draw):
-    """A step over elements, with borders treated in one of some ways."""
-    lo, hi = draw(st.integers(3, 5)), draw(st.integers(3, 5))
-    term = draw(TERMS)
-    arrays = draw(st.lists(st.sampled_from("uv"), min_size=2, max_size=2))
-    a, b = (f"{x}[i + {draw(OFFSETS)}]" for x in arrays)
-    target, other = draw(st.sampled_from(["vu", "wv", "wu"]))
-    at = draw(OFFSETS)
-    if target in arrays:
-        arrays = ["u" if x == target else x for x in arrays]
-        a, b = (f"{x}[i + {draw(OFFSETS)}]" for x in arrays)
-    lines = [f"for i in range({lo}, len(u) - {hi}):",
-             f"    {target}[i + {at}] = 0.5 * np.tanh({term.format(a=a, b=b)})"]
-    lines += draw(st.sampled_from([[], ["u[0] = u[1] * c"], ["v[-1] = v[-2] * u[-3]"], ["u[1] = 0.0"]]))
-    lines.append(draw(st.sampled_from(["u, v = v, u", "u, w = w, u", "u, v, w = w, u, v", "pass"])))
-    return "\n".join(lines)
 
 
 @given(steps(), st.integers(12, 150), st.sampled_from([1, 2, 3, 6]))
