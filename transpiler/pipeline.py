@@ -3,7 +3,7 @@
     traced ─ transform ─ place ─ simplify ─ common ─ put_back ─ dead ─ fuse ─ raise ─► StableHLO
       ─ grow ─ rows ─ lower ─ tidy ─ newest ─ hoist ─ apart ─ scalars ─ parts ─ write_ahead ─ gather ─ factor
       ─ interchange ─ lay_out ─ ascend ─ clear_late ─ waves ─ jam ─ promote ─ hand_on ─ stagger ─ abreast ─ ahead ─ pack
-      ─ settle ─ reuse ─► emission
+      ─ trips_apart ─ settle ─ reuse ─► emission
 
 A stage is a pure function `Func -> Func`, applied to each func of a module.  `run(func, stop="lower")` ends after that
 stage, `history=` collects what each stage made; `gradsmith show --at STAGE` prints it.
@@ -58,6 +58,7 @@ from .optimize.sink import sink_merges
 from .optimize.small_arrays import arrays_as_scalars, take_arms, write_out
 from .optimize.split_loops import split_loops
 from .optimize.stagger import stagger
+from .optimize.trips_apart import mark_apart
 from .optimize.unchanged import drop_unchanged
 from .optimize.wavefront import run_in_waves
 from .optimize.write_ahead import write_ahead
@@ -222,6 +223,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("abreast", run_abreast, "lanes with dear trips side by side, so that they are vectorised"),
     Stage("ahead", ahead_all, "what is dear and waits for nothing computed before the loops that wait, in vectors"),
     Stage("pack", pack_all, "tapes with rows of different lengths without gaps"),
+    Stage("trips_apart", mark_apart, "loops over several rows of an array marked where their trips are independent"),
     Stage("settle", settle, "new arrays computed in the memory of arguments and of arrays that are over"),
     Stage("reuse", reuse_all, "memory that each trip allocates anew allocated once"),
 )

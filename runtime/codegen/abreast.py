@@ -17,8 +17,9 @@ from .aliases import distinct
 ABREAST = "abreast"         # the kernel that such a loop goes over, as over a `range`
 
 
-def trips_are_apart(function: Any, first: int, latch: Any) -> None:
+def trips_are_apart(function: Any, first: int, latch: Any, dear: bool) -> None:
     """Mark a loop.  first: the number of its first block; the function's others behind it are the loop's, too.
+    dear: whether its trips take long, so that one vector of them at a time keeps the processor busy, and may be all.
 
     What is in stack slots is left out: it is put into registers, or else goes from trip to trip.
     """
@@ -29,12 +30,17 @@ def trips_are_apart(function: Any, first: int, latch: Any) -> None:
             if isinstance(instruction, (ir.LoadInstr, ir.StoreInstr)) and not _is_slot(instruction):
                 instruction.set_metadata("llvm.access.group", group)
     accesses = module.add_metadata([ir.MetaDataString(module, "llvm.loop.parallel_accesses"), group])
-    once = module.add_metadata([ir.MetaDataString(module, "llvm.loop.interleave.count"), ir.IntType(32)(1)])
-    latch.set_metadata("llvm.loop", distinct(module, accesses, once))
+    once = [module.add_metadata([ir.MetaDataString(module, "llvm.loop.interleave.count"), ir.IntType(32)(1)])] * dear
+    latch.set_metadata("llvm.loop", distinct(module, accesses, *once))
 
 
 class _Group(ir.MDValue):   # type: ignore[misc]
-    """A node without operands that is no other one's equal."""
+    """A node without operands that is no other one's equal: a module has each node once."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
     def descr(self, buf: Any) -> None:
         buf += ("distinct !{}", "\n")

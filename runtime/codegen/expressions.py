@@ -30,6 +30,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 # Of what Numba types only with literals or compiles as a function of its own, the whole is left to it.
 _LEFT_TO_NUMBA = (ast.Pow,)
 _FILLED = (np.ones, np.full)
+LIGHT = 24              # nodes of an expression's tree that take less than a branch, at most
 
 
 class Expressions:
@@ -44,6 +45,7 @@ class Expressions:
     def __init__(self) -> None:
         self.temporaries: list[Array] = []      # owned arrays of the statement at hand
         self.outside: list[Array] = []          # those of the expression around an arm that may be left out
+        self.trips_apart = False                # whether this is in a loop over `abreast`
 
     def read(self, name: str) -> Value | None:
         raise NotImplementedError
@@ -184,7 +186,7 @@ class Expressions:
 
     def _conditional(self, tree: ast.IfExp) -> Value:
         test = self.truth(tree.test)
-        if _is_there(tree.body) and _is_there(tree.orelse):
+        if all(map(_is_light if self.trips_apart else _is_there, (tree.body, tree.orelse))):
             return self._chosen(test, self.value(tree.body), self.value(tree.orelse))
         blocks = [self.block(name) for name in ("chosen", "otherwise", "either")]
         self.builder.cbranch(test, blocks[0], blocks[1])
@@ -408,6 +410,14 @@ def _is_there(tree: ast.expr) -> bool:
     """Whether it is a name or a literal, for which no branch is needed.  Other arms keep theirs: LLVM follows branches
     on one condition from statement to statement, which it does not do with selects."""
     return isinstance(tree, ast.Name | ast.Constant)
+
+
+def _is_light(tree: ast.expr) -> bool:
+    """Whether it is made of a few sums and products of names and literals.  Where trips are apart, both arms are
+    computed: a loop with branches, which LLVM joins to ways through all of its statements, is poorly vectorised."""
+    nodes = list(ast.walk(tree))
+    kinds = (ast.BinOp, ast.UnaryOp, ast.Name, ast.Constant, ast.Add, ast.Sub, ast.Mult, ast.USub, ast.Load)
+    return len(nodes) <= LIGHT and all(isinstance(node, kinds) for node in nodes)
 
 
 def _is_quick(tree: ast.expr) -> bool:

@@ -252,8 +252,10 @@ class FunctionCompiler(Frame):
             self.assign(stmt.target.id, value)
         else:
             self.local[stmt.target.id] = value
+        around, self.trips_apart = self.trips_apart, stmt.iter.func.id == ABREAST       # type: ignore[attr-defined]
         if not self.scope(stmt.body):
             self.builder.branch(again)
+        self.trips_apart = around
         self.loops.pop()
         if outer is None:
             self.local.pop(stmt.target.id, None)
@@ -262,7 +264,7 @@ class FunctionCompiler(Frame):
         index.add_incoming(following, again)
         latch = self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
         if stmt.iter.func.id == ABREAST:     # type: ignore[attr-defined]
-            trips_are_apart(self.function, own, latch)
+            trips_are_apart(self.function, own, latch, any(map(_calls, stmt.body)))
         self.builder.position_at_end(after)
 
     def _range(self, stmt: ast.For) -> tuple[Number, Number, int]:
@@ -300,3 +302,9 @@ class FunctionCompiler(Frame):
         self.loops.pop()
         self.builder.position_at_end(after)
         return False
+
+
+def _calls(stmt: ast.stmt) -> bool:
+    """Whether something is called besides sums in any order."""
+    return any(isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "accumulate")
+               for node in ast.walk(stmt))
