@@ -1,0 +1,61 @@
+"""Innermost loops that work on several rows of one array are marked where no trip touches what another one writes.
+
+    for k in 0 .. n:                                  for k in 0 .. n abreast:
+      a[j, k] += q * r[k]                               ...
+      a[j + 1, k] += p * r[k]
+
+LLVM compares the addresses of the rows before it runs such a loop in vectors, each time that it comes to it: that takes
+longer than short rows do, so that it leaves them as they are.  Here it is known that they are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..ir.ints import Ints
+from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value
+from ..ir.walk import blocks, with_blocks, with_body, with_contents
+from .independent import is_independent
+from .lay_out import Arrays
+from .touches import touches_of
+
+MOST = 64           # statements of a loop that is looked at
+
+
+def mark_apart(func: Func) -> Func:
+    ints = Ints(func.body)
+    foreign = _memory_of_the_caller(func)
+
+    def visit(block: Block) -> Block:
+        stmts: list[Stmt] = []
+        for stmt in block.stmts:
+            if isinstance(stmt, For) and _touches_rows(stmt, ints) and not any(map(foreign, stmt.carries)) and (
+                    is_independent(stmt, ints)):
+                stmts.append(replace(stmt, abreast=True))
+            else:
+                stmts.append(with_blocks(stmt, [visit(b) for b in blocks(stmt)]))
+        return with_contents(block, stmts)
+
+    return with_body(func, visit(func.body))
+
+
+def _memory_of_the_caller(func: Func) -> Callable[[Value], bool]:
+    """Whether an array may be an argument that the function writes to: its elements may share memory."""
+    if not func.effects:
+        return lambda _: False
+    arrays = Arrays(func)
+    roots = {arrays.root(param) for param in func.effects}
+    return lambda array: bool(array.type.shape) and arrays.root(array) in roots      # type: ignore[arg-type]
+
+
+def _touches_rows(loop: For, ints: Ints) -> bool:
+    """Whether it is an innermost loop that writes to an array and touches that at other places, too."""
+    if loop.parallel or loop.abreast or not isinstance(loop.step, Const) or not loop.step.value or not (
+            len(loop.body.stmts) <= MOST) or not all(isinstance(s, Let) and s.op.is_pure for s in loop.body.stmts):
+        return False
+    touches = touches_of(loop, ints)
+    if touches is None:
+        return False
+    places = {t.root: {other.place for other in touches if other.root == t.root} for t in touches if t.writes}
+    return any(len(found) > 1 for found in places.values())
