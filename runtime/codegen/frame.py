@@ -9,7 +9,7 @@ memory where the function is left.  Every way out, an exception's too, releases 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -225,6 +225,22 @@ class Frame(Expressions):
             self.scopes[-1].remove(before)
             self.release(before)
         self.local[name] = value
+
+    def exchange(self, names: Sequence[str], sources: Sequence[str]) -> bool:
+        """Let arrays that are in variables change places, which leaves each as many references as it has.  False where
+        that is not all."""
+        if len(set(names)) != len(names) or set(names) != set(sources):
+            return False
+        places = {name: self.places.get(name) for name in names}
+        pairs = [(places[name], places[source]) for name, source in zip(names, sources)]
+        if any(a is None or b is None or not isinstance(a.type, types.Array) or a.type != b.type for a, b in pairs):
+            return False
+        held = [self.builder.load(b.pointer) for _, b in pairs]             # type: ignore[union-attr]
+        for (place, source), struct in zip(pairs, held):
+            assert place is not None and source is not None
+            place.holds.roots.append(source.holds)
+            self.builder.store(struct, place.pointer)
+        return True
 
     def _assign_in_memory(self, name: str, value: Number | Array | Other) -> None:
         place = self.places.get(name)

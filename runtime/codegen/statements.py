@@ -98,6 +98,9 @@ class FunctionCompiler(Frame):
 
     def _assign_to(self, target: ast.expr, tree: ast.expr) -> None:
         if isinstance(target, ast.Tuple):
+            names, sources = _names(target), _names(tree)
+            if names and sources and self.exchange(names, sources):
+                return
             found = self.value(tree)
             if not isinstance(found, values.Sequence) or len(found.items) != len(target.elts):
                 raise NotCovered("an assignment to several variables")
@@ -308,3 +311,10 @@ def _calls(stmt: ast.stmt) -> bool:
     """Whether something is called besides sums in any order."""
     return any(isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "accumulate")
                for node in ast.walk(stmt))
+
+
+def _names(tree: ast.expr) -> list[str]:
+    """Those that a tuple consists of, if it does."""
+    items = tree.elts if isinstance(tree, ast.Tuple) else []
+    return [item.id for item in items if isinstance(item, ast.Name)] if all(
+        isinstance(item, ast.Name) for item in items) else []
