@@ -17,9 +17,13 @@ from .aliases import distinct
 ABREAST = "abreast"         # the kernel that such a loop goes over, as over a `range`
 
 
-def trips_are_apart(function: Any, first: int, latch: Any, dear: bool) -> None:
+SHORT = 32                  # statements of a trip for which the registers do
+
+
+def trips_are_apart(function: Any, first: int, latch: Any, dear: bool, length: int) -> None:
     """Mark a loop.  first: the number of its first block; the function's others behind it are the loop's, too.
     dear: whether its trips take long, so that one vector of them at a time keeps the processor busy, and may be all.
+    length: the number of statements in a trip.
 
     What is in stack slots is left out: it is put into registers, or else goes from trip to trip.
     """
@@ -30,8 +34,11 @@ def trips_are_apart(function: Any, first: int, latch: Any, dear: bool) -> None:
             if isinstance(instruction, (ir.LoadInstr, ir.StoreInstr)) and not _is_slot(instruction):
                 instruction.set_metadata("llvm.access.group", group)
     accesses = module.add_metadata([ir.MetaDataString(module, "llvm.loop.parallel_accesses"), group])
-    once = [module.add_metadata([ir.MetaDataString(module, "llvm.loop.interleave.count"), ir.IntType(32)(1)])] * dear
-    latch.set_metadata("llvm.loop", distinct(module, accesses, *once))
+    notes = [accesses]
+    if dear or length <= SHORT:
+        vectors = ir.IntType(32)(1 if dear else 4)          # at a time
+        notes.append(module.add_metadata([ir.MetaDataString(module, "llvm.loop.interleave.count"), vectors]))
+    latch.set_metadata("llvm.loop", distinct(module, *notes))
 
 
 class _Group(ir.MDValue):   # type: ignore[misc]

@@ -267,7 +267,7 @@ class FunctionCompiler(Frame):
         index.add_incoming(following, again)
         latch = self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
         if stmt.iter.func.id == ABREAST:     # type: ignore[attr-defined]
-            trips_are_apart(self.function, own, latch, any(map(_calls, stmt.body)))
+            trips_are_apart(self.function, own, latch, any(map(_calls, stmt.body)), len(stmt.body))
         self.builder.position_at_end(after)
 
     def _range(self, stmt: ast.For) -> tuple[Number, Number, int]:

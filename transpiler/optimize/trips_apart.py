@@ -1,11 +1,12 @@
-"""Innermost loops that work on several rows of one array are marked where no trip touches what another one writes.
+"""Innermost loops of which LLVM would not make the most are marked where no trip touches what another one writes.
 
     for k in 0 .. n:                                  for k in 0 .. n abreast:
       a[j, k] += q * r[k]                               ...
       a[j + 1, k] += p * r[k]
 
-LLVM compares the addresses of the rows before it runs such a loop in vectors, each time that it comes to it: that takes
-longer than short rows do, so that it leaves them as they are.  Here it is known that they are apart.
+LLVM compares the addresses of several rows of one array before it runs such a loop in vectors, each time that it comes
+to it: that takes longer than short rows do, so that it leaves them as they are.  Here it is known that they are apart.
+And it works on one vector at a time where a trip is more than a few operations, which keeps the processor waiting.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from .lay_out import Arrays
 from .touches import touches_of
 
 MOST = 64           # statements of a loop that is looked at
+SEVERAL = 10        # operations of a trip from which on LLVM works on one vector at a time
+DEAR = 4            # what costs more keeps the processor busy by itself
 
 
 def mark_apart(func: Func) -> Func:
@@ -30,7 +33,7 @@ def mark_apart(func: Func) -> Func:
     def visit(block: Block) -> Block:
         stmts: list[Stmt] = []
         for stmt in block.stmts:
-            if isinstance(stmt, For) and _touches_rows(stmt, ints) and not any(map(foreign, stmt.carries)) and (
+            if isinstance(stmt, For) and _gains(stmt, ints) and not any(map(foreign, stmt.carries)) and (
                     is_independent(stmt, ints)):
                 stmts.append(replace(stmt, abreast=True))
             else:
@@ -49,13 +52,17 @@ def _memory_of_the_caller(func: Func) -> Callable[[Value], bool]:
     return lambda array: bool(array.type.shape) and arrays.root(array) in roots      # type: ignore[arg-type]
 
 
-def _touches_rows(loop: For, ints: Ints) -> bool:
-    """Whether it is an innermost loop that writes to an array and touches that at other places, too."""
+def _gains(loop: For, ints: Ints) -> bool:
+    """Whether it is an innermost loop that does much to elements of an array, or touches several rows of one."""
     if loop.parallel or loop.abreast or not isinstance(loop.step, Const) or not loop.step.value or not (
             len(loop.body.stmts) <= MOST) or not all(isinstance(s, Let) and s.op.is_pure for s in loop.body.stmts):
         return False
     touches = touches_of(loop, ints)
-    if touches is None:
+    if touches is None or not any(t.writes for t in touches):
         return False
+    costs = [s.op.cost for s in loop.body.stmts if isinstance(s, Let) and s.target.type.is_inexact and (
+        s.op.access is None)]
+    if len(costs) >= SEVERAL and max(costs) <= DEAR:
+        return True
     places = {t.root: {other.place for other in touches if other.root == t.root} for t in touches if t.writes}
     return any(len(found) > 1 for found in places.values())
