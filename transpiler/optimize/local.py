@@ -311,7 +311,7 @@ class Local:
         lo, hi = self.ints.dim(loop.lo), self.ints.dim(loop.hi)
         low, high = (lo, hi) if loop.step.value > 0 else (hi, lo)
         names = {v.name for v in self.inside if isinstance(v, Var)}
-        for above in _bounds_above(high - low):
+        for above in bounds_above(high - low):
             if not dims.symbols_of(above).keys() & names:
                 return dims.maximum(above, 0)
         raise NotLocalError
@@ -446,7 +446,7 @@ def _nonzero(dim: Any) -> Any:
     return dim
 
 
-def _bounds_above(dim: Any) -> list[Any]:
+def bounds_above(dim: Any) -> list[Any]:
     """Dimensions that this is at most: itself, and with either side of a minimum in its place."""
     found = [dim]
     if isinstance(dim, int):
@@ -455,6 +455,6 @@ def _bounds_above(dim: Any) -> list[Any]:
         (atom, *others) = monomial or (None,)
         if not others and factor > 0 and isinstance(atom, dims.DimCall) and atom.kind == "min":
             rest = dim - dims.DimExpr((((atom,), factor),))
-            found += [above for arg in atom.args for above in _bounds_above(rest + arg * factor)]
+            found += [above for arg in atom.args for above in bounds_above(rest + arg * factor)]
     return found
 

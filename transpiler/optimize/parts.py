@@ -12,6 +12,7 @@
 The tape of a segment of all elements is larger than the caches of a core, and a step of a stencil takes less time than
 its state takes to and from memory.  The tape of a part fits.  What neighbours of a part have to do with it, `local`
 finds: the h elements at each side are computed twice.  Every element is computed as before, bit for bit.
+The steps of a segment that only run forwards do so for parts that fit in the first cache.
 
 After M. Wolfe, "More iteration space tiling" (1989), and the overlapped tiles of Krishnamoorthy et al., "Effective
 automatic parallelization of stencil computations" (2007).
@@ -32,10 +33,12 @@ from ..ir.index import At
 from ..ir.ints import Ints
 from ..ir.nodes import Block, Const, For, Func, Let, Stmt, Value, Var
 from ..ir.types import I64
-from ..ir.walk import Copier, all_statements, exchanged
-from .local import Axis, Local, NotLocalError, Reach
+from ..ir.walk import Copier, all_statements, exchanged, replacement, substituted
+from .local import Axis, Local, NotLocalError, Reach, bounds_above
 
 BYTES = 1_000_000       # of the arrays of a part: what fits in the second cache of a core, with room for others
+NEAR = 40_000           # of the arrays of a part that only runs forwards: what fits in the first cache
+FEWEST = 16             # steps of a segment for which that pays, where they are known
 OVERLAPS = 4            # how often as long as what is computed twice at one side a part is, at least
 
 
@@ -48,8 +51,10 @@ def run_in_parts(func: Func) -> Func:
 
 def _in_parts(stmt: Stmt, ints: Ints, func: Func) -> list[Stmt]:
     if not isinstance(stmt, For) or not any(isinstance(s, For) and s.segment for s in stmt.body.stmts) or (
-            not isinstance(stmt.step, Const) or stmt.step.value != -1 or not stmt.carries):
+            not isinstance(stmt.step, Const) or abs(stmt.step.value) != 1 or not stmt.carries):
         return [stmt]
+    if stmt.step.value == 1:
+        return [_forwards(stmt, ints, func)]
     for size in dims.symbols_of(stmt.carries[0].type.shape[0]) if stmt.carries[0].type.shape else ():
         local = Local(stmt, size, ints)
         try:
@@ -57,9 +62,47 @@ def _in_parts(stmt: Stmt, ints: Ints, func: Func) -> list[Stmt]:
         except NotLocalError:
             continue
         with building() as b, located(stmt.loc):
-            _Parts(stmt, size, local, reach, _scalars_before(stmt, func)).emit()
+            _Parts(stmt, size, local, reach, _scalars_before(stmt, func), BYTES).emit()
         return list(b.stmts)
     return [stmt]
+
+
+def _forwards(loop: For, ints: Ints, func: Func) -> For:
+    """The loop with its segments in parts."""
+    stmts: list[Stmt] = []
+    replaced: dict[Var, Value] = {}
+    for stmt in loop.body.stmts:
+        parts = _segment_in_parts(stmt, loop, ints, func) if isinstance(stmt, For) and stmt.segment else None
+        if parts is None:
+            stmts.append(substituted(stmt, replaced))
+        else:
+            stmts += parts[0]
+            replaced.update(zip(stmt.targets, parts[1]))
+    if not replaced:
+        return loop
+    return replace(loop, body=Block(tuple(stmts), tuple(replacement(r, replaced) for r in loop.body.results)))
+
+
+def _segment_in_parts(segment: For, around: For, ints: Ints, func: Func) -> tuple[list[Stmt], Sequence[Value]] | None:
+    """What is in the place of a segment that runs forwards, and the results; None where it has to run as a whole."""
+    length = ints.dim(segment.hi) - ints.dim(segment.lo)
+    if not segment.carries or any(isinstance(d, int) and d < FEWEST for d in bounds_above(length)):
+        return None
+    names = current().names
+    carries = tuple(Var(names.fresh(c.name), c.type) for c in segment.carries)
+    once = replace(segment, index=Var(names.fresh("once"), I64), lo=int_const(0), hi=int_const(1), step=int_const(1),
+                   carries=carries, body=Block((replace(segment, inits=carries),), segment.targets))
+    for size in dims.symbols_of(carries[0].type.shape[0]) if carries[0].type.shape else ():
+        local = Local(once, size, ints)
+        try:
+            reach = local.reach()
+        except NotLocalError:
+            continue
+        with building() as b, located(segment.loc):
+            parts = _Parts(once, size, local, reach, _scalars_before(around, func), NEAR)
+            results = parts.body(once.index, segment.inits)
+        return list(b.stmts), results
+    return None
 
 
 def _scalars_before(loop: For, func: Func) -> dict[str, Var]:
@@ -75,14 +118,15 @@ def _scalars_before(loop: For, func: Func) -> dict[str, Var]:
 class _Parts:
     """The loop whose body runs for parts, emitted at the current builder."""
 
-    def __init__(self, loop: For, size: str, local: Local, reach: Reach, scalars: dict[str, Var]) -> None:
+    def __init__(self, loop: For, size: str, local: Local, reach: Reach, scalars: dict[str, Var],
+                 bytes: int) -> None:
         self.loop, self.axis, self.local, self.scalars = loop, local.axis, local, scalars
         self.known = {local.ints.dim(v): v for v in scalars.values()}
         self.low = next(s for c in loop.carries for d in c.type.shape for s in dims.symbols_of(d).values()
                         if s.name == size).low
         self.whole = size_value(dims.symbol(size, self.low))
         halo = plus(self.value(reach.spread), reach.edge)
-        fit = ops.floor_divide(int_const(BYTES), self._bytes_each()) - halo * int_const(2)
+        fit = ops.floor_divide(int_const(bytes), self._bytes_each()) - halo * int_const(2)
         self.length = ops.maximum(fit, halo * int_const(OVERLAPS))
         self.halo = halo
         self.count = ops.floor_divide(plus(self.whole + self.length, -1), self.length)
@@ -97,15 +141,16 @@ class _Parts:
         carries = tuple(outer.var(c.type, c.name) for c in loop.carries)
         index = outer.var(I64, loop.index.name)
         with building() as b:
-            results = self._body(index, carries)
+            results = self.body(index, carries)
         outer.stmts.append(replace(loop, index=index, carries=carries, body=Block(tuple(b.stmts), tuple(results))))
 
-    def _body(self, index: Var, carries: Sequence[Var]) -> Sequence[Value]:
+    def body(self, index: Var, carries: Sequence[Value]) -> Sequence[Value]:
+        """Emit the loop's body for all parts; its results."""
         news = [ops.empty(shape=c.type.shape, dtype=c.type.dtype) for c in carries]
         return for_loop(int_const(0), self.count, news, lambda number, *new: self._part(number, index, carries, new),
-                        index="part", hints=[c.name for c in carries])
+                        index="part", hints=[c.name for c in self.loop.carries])
 
-    def _part(self, number: Var, index: Var, carries: Sequence[Var], news: Sequence[Var]) -> Sequence[Value]:
+    def _part(self, number: Var, index: Var, carries: Sequence[Value], news: Sequence[Var]) -> Sequence[Value]:
         begin = number * self.length
         first = ops.minimum(ops.maximum(begin - self.halo, int_const(0)), self.whole - self.cells)
         copier = _OfPart({self.loop.index: index}, {self.axis.size: self.size, **self.named})
@@ -124,7 +169,7 @@ class _Parts:
         return [self._copied(copier.value(result), new, begin - first, begin, end - begin)
                 for result, new in zip(self.loop.body.results, news)]
 
-    def _cut(self, array: Var, copier: _OfPart, first: Value) -> Value:
+    def _cut(self, array: Value, copier: _OfPart, first: Value) -> Value:
         """The part's elements of an array, in one of its own."""
         type = copier.type(array.type)
         return self._copied(array, ops.empty(shape=type.shape, dtype=type.dtype), first, int_const(0),
