@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stepping import compare, made, steps
+from unit.optimize.stepping import compare, made, steps
 
 STOPS = ("ascend", "clear_late")
 TURNS = {

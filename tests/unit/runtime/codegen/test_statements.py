@@ -49,6 +49,26 @@ def f(r, n, m):
         require_same(text, "f", (rng.normal(size=(9, 30)), n, m), exact=False)
 
 
+def test_arrays_that_change_places():
+    text = """
+def f(x, n):
+    a = x.copy()
+    b = x.copy()
+    c = x.copy()
+    c[2] = 7.0
+    for i in range(n):
+        b[0] = a[1] + i
+        a, b = b, a
+        if i % 3 == 1:
+            a, b, c = c, a, b
+        a, b = b, b
+        b = c.copy()
+    return a[0], a[2], b[0], b[2], c[0], c[2]
+"""
+    for n in (0, 1, 2, 7):
+        require_same(text, "f", (np.arange(5.0), n))
+
+
 def test_variables_that_change_in_loops_and_branches():
     require_same("""
 def f(x, n):
