@@ -55,7 +55,8 @@ def _memory_of_the_caller(func: Func) -> Callable[[Value], bool]:
 def _gains(loop: For, ints: Ints) -> bool:
     """Whether it is an innermost loop that does much to elements of an array, or touches several rows of one."""
     if loop.parallel or loop.abreast or not isinstance(loop.step, Const) or not loop.step.value or not (
-            len(loop.body.stmts) <= MOST) or not all(isinstance(s, Let) and s.op.is_pure for s in loop.body.stmts):
+            len(loop.body.stmts) <= MOST) or not all(isinstance(s, Let) and s.op.is_pure and len(s.targets) == 1
+                                                        for s in loop.body.stmts):
         return False
     touches = touches_of(loop, ints)
     if touches is None or not any(t.writes for t in touches):
