@@ -37,7 +37,7 @@ from ..ir.walk import Copier, all_statements, exchanged, replacement, substitute
 from .local import Axis, Local, NotLocalError, Reach, bounds_above
 
 BYTES = 1_000_000       # of the arrays of a part: what fits in the second cache of a core, with room for others
-NEAR = 40_000           # of the arrays of a part that only runs forwards: what fits in the first cache
+NEAR = 28_000           # of the arrays of a part that only runs forwards: what fits in the first cache
 FEWEST = 16             # steps of a segment for which that pays, where they are known
 OVERLAPS = 4            # how often as long as what is computed twice at one side a part is, at least
 

@@ -34,7 +34,7 @@ from .overlap import Places
 from .residuals import Residuals
 from .written_first import Box, borders, without
 
-SHARE = 0.9375       # of the memory that may be kept, used for segments that are shorter than they would have to be
+SHARE = 0.96875       # of the memory that may be kept, used for segments that are shorter than they would have to be
 
 
 @dataclass(frozen=True)
