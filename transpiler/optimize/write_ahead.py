@@ -223,6 +223,7 @@ class _Rewriting:
         self.now: Var = self.old
         self.row: Value = loop.index
         self.levels: list[For] = []                 # of the nest, around what is rewritten
+        self.is_filled = step.base is None          # whether all elements of the trip's new state are there
 
     def block(self, block: Block, made: Let) -> tuple[Value, ...]:
         """All of the loop's block; its results."""
@@ -393,6 +394,8 @@ class _Rewriting:
     def _is_old(self, load: Let) -> bool:
         """Whether it reads, in a trip of the nest, what the trip is about to store to."""
         if not self.levels:
+            if not self.is_filled:
+                raise UnfitError
             return False
         own = self.levels[-1].body.stmts
         store = self.step.store
@@ -422,6 +425,7 @@ class _Rewriting:
             for stmt in loop.body.stmts:
                 self._statement(stmt, b.stmts)
         del self.levels[len(self.levels) - is_level:]
+        self.is_filled = self.is_filled or loop is self.step.nest[0]
         results = loop.body.results
         self._refuse_others([r for k, r in enumerate(results) if k != number])
         if numbers:

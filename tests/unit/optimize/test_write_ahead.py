@@ -23,6 +23,8 @@ AHEAD_2D = {
                 "        v[i, j] = u[i, j] + c * u[i, j] * (u[i + 1, j] - u[i - 1, j - 1])\nu, v = v, u",
 }
 NOT = {
+    "read before": "v[0] = c\nj = min(m, 3)\nx = v[j] * c\nfor i in range(1, len(u) - 1):\n"
+                   "    v[i] = u[i] * u[i + 1] + x\nu, v = v, u",
     "own neighbour": "for i in range(1, len(u)):\n    u[i] = u[i] * c + u[i - 1] ** 2",
     "some elements": "u[3] = u[3] * u[4]",
     "branch": "for i in range(1, len(u) - 1):\n    if u[i] > 0:\n        v[i] = u[i] * u[i - 1]\nu, v = v, u",
