@@ -219,6 +219,7 @@ class _Rewriting:
         self.type = Type(self.old.type.dtype, (self.old.type.shape[0] + self.ahead, *self.old.type.shape[1:]))
         self.rows = {loop.carries[k]: self.ahead - 1 - n for n, k in enumerate(step.states)}
         self.versions: set[Value] = set()           # of the trip's new state
+        self.newest: Value | None = step.base       # of them
         self.tapes: set[Value] = {self.old}         # versions of the old tape
         self.now: Var = self.old
         self.row: Value = loop.index
@@ -259,6 +260,8 @@ class _Rewriting:
                 self._statement(stmt, b.stmts)
         kept = [k for k in range(len(loop.carries)) if k not in step.states]
         self._refuse_others([r for k, r in enumerate(loop.body.results) if k in kept and k != step.tape])
+        if loop.body.results[step.states[0]] is not self.newest:
+            raise UnfitError
         self.last = outer.var(self.type, name.name)
 
         def without(values: Sequence[Value], tape: Value) -> list[Value]:
@@ -337,6 +340,7 @@ class _Rewriting:
         if stmt is self.step.first:
             if isinstance(stmt, Let) and stmt.op.is_unset:
                 self.versions.add(stmt.target)
+                self.newest = stmt.target
                 return
             if self.step.base is not None:
                 self.versions.add(self.step.base)
@@ -378,6 +382,8 @@ class _Rewriting:
                 raise UnfitError
             row, place = plus(let.args[1], self.ahead - 1), let.args[2:]
         elif array in self.versions and (array is not self.step.base or not is_load):
+            if array is not self.newest:
+                raise UnfitError
             place = let.args[1 if is_load else 2:]
             row = plus(self.row, 0 if is_load and self._is_old(let) else self.ahead)
         else:
@@ -389,6 +395,7 @@ class _Rewriting:
             return changed
         self.now = current().var(self.type, let.target.name)
         self.versions.add(let.target)
+        self.newest = let.target
         return replace(changed, targets=(self.now,))
 
     def _is_old(self, load: Let) -> bool:
@@ -414,6 +421,9 @@ class _Rewriting:
         inits, carries, targets = loop.inits, loop.carries, loop.targets
         number = numbers[0] if numbers else -1
         if numbers:
+            if inits[number] is not self.newest:
+                raise UnfitError
+            self.newest = carries[number]
             inits = tuple(self.now if k == number else v for k, v in enumerate(inits))
             self.now = current().var(self.type, carries[number].name)
             self.versions.add(carries[number])
@@ -429,8 +439,9 @@ class _Rewriting:
         results = loop.body.results
         self._refuse_others([r for k, r in enumerate(results) if k != number])
         if numbers:
-            if results[number] not in self.versions:
+            if results[number] is not self.newest:
                 raise UnfitError
+            self.newest = targets[number]
             results = tuple(self.now if k == number else r for k, r in enumerate(results))
             self.now = current().var(self.type, targets[number].name)
             self.versions.add(targets[number])

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from unit.optimize.stepping import compare, made, steps
+
+from gradsmith.transpiler import ops
+from gradsmith.transpiler.ir.evaluate import evaluate
+from gradsmith.transpiler.ir.parse import parse_func
+from gradsmith.transpiler.ir.verify import verify
+from gradsmith.transpiler.optimize.write_ahead import write_ahead
+
+ops.load_table()
 
 STOPS = ("parts", "write_ahead")
 AHEAD = {
@@ -63,3 +72,37 @@ def test_what_stays_as_it_is(name):
 def test_random_steps(step, n, every, trips):
     fun = made(step, before="v = u * u; w = 1.0 - u", every=every, after="return np.sum(u * v * w)")
     compare(fun, (n,), STOPS, trips=trips)
+
+
+OLDER = """
+func f(u: f64[n], m: i64) -> (f64[n], f64) where m >= 4:
+  t: f64[m,n] = empty() {{shape=(m, n), dtype="float64"}}
+  size: i64 = size() {{dim=n}}
+  end: i64 = subtract(size, 1)
+  last: f64[n], tape: f64[m,n], total: f64 = for k: i64 in 0 .. m step 1 carry (v: f64[n] = u, t_1: f64[m,n] = t, s: f64 = 0.0:f64):
+    t_2: f64[m,n] = for i: i64 in 0 .. size step 1 carry (t_3: f64[m,n] = t_1):
+      x: f64 = load(v, i) {{index=[at]}}
+      t_4: f64[m,n] = store(t_3, x, k, i) {{index=[at, at]}}
+      yield t_4
+    w: f64[n] = for i_1: i64 in 1 .. end step 1 carry (w_1: f64[n] = v):
+      y: f64 = load(w_1, i_1) {{index=[at]}}
+      z: f64 = multiply(y, 0.5:f64)
+      w_2: f64[n] = store(w_1, z, i_1) {{index=[at]}}
+      yield w_2
+    q: f64[n] = store(w, 2.0:f64, 1) {{index=[at]}}
+    r: f64 = load({read}, 1) {{index=[at]}}
+    s_1: f64 = add(s, r)
+    yield q, t_2, s_1
+  return last, total
+"""
+
+
+@pytest.mark.parametrize("read, fits", [("q", True), ("w", False), ("v", True)])
+def test_an_older_version_is_not_read_from_the_row_of_the_new_one(read, fits):
+    func = parse_func(OLDER.format(read=read))
+    changed = write_ahead(func)
+    verify(changed)
+    assert (changed is not func) is fits
+    for u in (np.arange(2.0), np.arange(3.0) + 1.0, np.arange(8.0)):
+        for want, got in zip(evaluate(func, u, 5), evaluate(changed, u, 5), strict=True):
+            np.testing.assert_array_equal(got, want)
