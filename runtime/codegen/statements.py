@@ -9,6 +9,7 @@ from typing import Any
 
 from numba.core import callconv
 
+from ..kernels import accumulate
 from . import arrays, exceptions, values
 from .abreast import ABREAST, trips_are_apart
 from .calls import type_of
@@ -267,8 +268,13 @@ class FunctionCompiler(Frame):
         index.add_incoming(following, again)
         latch = self.builder.cbranch(self.builder.icmp_signed(sign, following, last), body, after)
         if stmt.iter.func.id == ABREAST:     # type: ignore[attr-defined]
-            trips_are_apart(self.function, own, latch, any(map(_calls, stmt.body)), len(stmt.body))
+            trips_are_apart(self.function, own, latch, any(map(self._calls, stmt.body)), len(stmt.body))
         self.builder.position_at_end(after)
+
+    def _calls(self, stmt: ast.stmt) -> bool:
+        """Whether something is called besides sums in any order."""
+        return any(isinstance(node, ast.Call) and not (
+            isinstance(node.func, ast.Name) and self.names.get(node.func.id) is accumulate) for node in ast.walk(stmt))
 
     def _range(self, stmt: ast.For) -> tuple[Number, Number, int]:
         call = stmt.iter
@@ -305,12 +311,6 @@ class FunctionCompiler(Frame):
         self.loops.pop()
         self.builder.position_at_end(after)
         return False
-
-
-def _calls(stmt: ast.stmt) -> bool:
-    """Whether something is called besides sums in any order."""
-    return any(isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "accumulate")
-               for node in ast.walk(stmt))
 
 
 def _names(tree: ast.expr) -> list[str]:

@@ -35,7 +35,9 @@ from ..ir.walk import (
     with_body,
     with_contents,
 )
+from .dependence import step_of
 from .ends import Ends
+from .lay_out import is_element
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,10 @@ def _clear(stmt: Stmt) -> Clear | None:
     (store,), step = stmt.body.stmts, stmt.step
     if not isinstance(store, Let) or store.op.access != "store" or store.args[0] is not stmt.carries[0] or (
             not isinstance(store.args[1], Const) or store.args[1].value != 0 or store.args[2:] != (stmt.index,)
-            or not _is_element(store) or store.target is not stmt.body.results[0]
+            or not is_element(store) or store.target is not stmt.body.results[0]
             or not isinstance(step, Const) or step.value != 1):
         return None
     return Clear(stmt, stmt.inits[0], stmt.lo, stmt.hi)
-
-
-def _is_element(let: Let) -> bool:
-    return all(isinstance(item, At) for item in let.params["index"])
 
 
 class _Visitor:
@@ -147,7 +145,7 @@ class _Visitor:
             if target not in operands(stmt):
                 continue
             if not isinstance(stmt, Let) or stmt.op.access != "load" or stmt.args[0] is not target or not (
-                    _is_element(stmt) and self._is_outside(stmt.args[1], clear.lo, clear.hi)):
+                    is_element(stmt) and self._is_outside(stmt.args[1], clear.lo, clear.hi)):
                 return False
         return True
 
@@ -184,7 +182,7 @@ class _Visitor:
                 if is_zero:
                     self._all(last, clear)
                 else:
-                    choose(loop.lo < loop.hi if _counts_up(loop) else loop.lo > loop.hi,    # type: ignore[operator]
+                    choose(loop.lo < loop.hi if step_of(loop) > 0 else loop.lo > loop.hi,    # type: ignore[operator]
                            lambda: [self._all(last, clear)], lambda: [last])
                 b.stmts.append(replace(b.stmts.pop(), targets=(target,)))               # type: ignore[arg-type]
         return b.stmts
@@ -308,7 +306,7 @@ class _Visitor:
             (user,) = users
             if isinstance(user, For):
                 return (user, places) if _adds_to_own(user, version) else None
-            if not isinstance(user, Let) or self._added(user, version) is None or not _is_element(user):
+            if not isinstance(user, Let) or self._added(user, version) is None or not is_element(user):
                 return None
             places.append(user.args[2])
             version = user.target
@@ -322,13 +320,9 @@ def _adds_to_own(loop: For, version: Var) -> bool:
     k = loop.inits.index(version)
     users = [s for s in loop.body.stmts if _reads(s, loop.carries[k])]
     return len(users) == 1 and isinstance(users[0], Let) and users[0].op.access == "add_at" and (
-        users[0].args[0] is loop.carries[k] and loop.carries[k] not in users[0].args[1:] and _is_element(users[0])
+        users[0].args[0] is loop.carries[k] and loop.carries[k] not in users[0].args[1:] and is_element(users[0])
         and users[0].args[2:] == (loop.index,) and loop.body.results[k] is users[0].target
         and _uses(loop.body, users[0].target) == 1)
-
-
-def _counts_up(loop: For) -> bool:
-    return isinstance(loop.step, Const) and loop.step.value > 0
 
 
 def _reads(stmt: Stmt, value: Value) -> bool:

@@ -55,16 +55,23 @@ def _in_parts(stmt: Stmt, ints: Ints, func: Func) -> list[Stmt]:
         return [stmt]
     if stmt.step.value == 1:
         return [_forwards(stmt, ints, func)]
-    for size in dims.symbols_of(stmt.carries[0].type.shape[0]) if stmt.carries[0].type.shape else ():
-        local = Local(stmt, size, ints)
+    found = _reach_of(stmt, ints)
+    if found is None:
+        return [stmt]
+    with building() as b, located(stmt.loc):
+        _Parts(stmt, *found, _scalars_before(stmt, func), BYTES).emit()
+    return list(b.stmts)
+
+
+def _reach_of(loop: For, ints: Ints) -> tuple[str, Local, Reach] | None:
+    """A size along which the loop's body is local, and what is known of that."""
+    for size in dims.symbols_of(loop.carries[0].type.shape[0]) if loop.carries[0].type.shape else ():
+        local = Local(loop, size, ints)
         try:
-            reach = local.reach()
+            return size, local, local.reach()
         except NotLocalError:
             continue
-        with building() as b, located(stmt.loc):
-            _Parts(stmt, size, local, reach, _scalars_before(stmt, func), BYTES).emit()
-        return list(b.stmts)
-    return [stmt]
+    return None
 
 
 def _forwards(loop: For, ints: Ints, func: Func) -> For:
@@ -92,17 +99,12 @@ def _segment_in_parts(segment: For, around: For, ints: Ints, func: Func) -> tupl
     carries = tuple(Var(names.fresh(c.name), c.type) for c in segment.carries)
     once = replace(segment, index=Var(names.fresh("once"), I64), lo=int_const(0), hi=int_const(1), step=int_const(1),
                    carries=carries, body=Block((replace(segment, inits=carries),), segment.targets))
-    for size in dims.symbols_of(carries[0].type.shape[0]) if carries[0].type.shape else ():
-        local = Local(once, size, ints)
-        try:
-            reach = local.reach()
-        except NotLocalError:
-            continue
-        with building() as b, located(segment.loc):
-            parts = _Parts(once, size, local, reach, _scalars_before(around, func), NEAR)
-            results = parts.body(once.index, segment.inits)
-        return list(b.stmts), results
-    return None
+    found = _reach_of(once, ints)
+    if found is None:
+        return None
+    with building() as b, located(segment.loc):
+        results = _Parts(once, *found, _scalars_before(around, func), NEAR).body(once.index, segment.inits)
+    return list(b.stmts), results
 
 
 def _scalars_before(loop: For, func: Func) -> dict[str, Var]:
